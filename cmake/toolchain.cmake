@@ -1,0 +1,50 @@
+# Compiler settings that every target shares.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(spikeloom_options INTERFACE)
+add_library(spikeloom::options ALIAS spikeloom_options)
+# No contraction: an FMA that one instruction set makes and another does not flips a spike (docs: determinism).
+target_compile_options(spikeloom_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror=return-type -ffp-contract=off)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # The base instruction set of the whole binary; kernels are dispatched above it at run time.
+  target_compile_options(spikeloom_options INTERFACE -march=x86-64-v2)
+endif()
+if(SPIKELOOM_SANITIZE)
+  target_compile_options(spikeloom_options INTERFACE -fsanitize=${SPIKELOOM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(spikeloom_options INTERFACE -fsanitize=${SPIKELOOM_SANITIZE})
+endif()
+
+# spikeloom_module(NAME SOURCES ... [DEPENDS ...] [PRIVATE_DEPENDS ...]): one static library per folder of src/.
+function(spikeloom_module name)
+  cmake_parse_arguments(M "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(spikeloom_${name} STATIC ${M_SOURCES})
+  add_library(spikeloom::${name} ALIAS spikeloom_${name})
+  target_include_directories(spikeloom_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(spikeloom_${name} PUBLIC ${M_DEPENDS} PRIVATE spikeloom::options ${M_PRIVATE_DEPENDS})
+endfunction()
+
+# spikeloom_test(NAME SOURCES ... DEPENDS ... [LABELS ...]): one GoogleTest program, each of its tests seen by ctest.
+function(spikeloom_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  add_executable(test_${name} ${T_SOURCES})
+  target_link_libraries(test_${name} PRIVATE spikeloom::options ${T_DEPENDS} GTest::gtest_main)
+  target_compile_definitions(test_${name} PRIVATE SPIKELOOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+endfunction()

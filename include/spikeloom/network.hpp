@@ -1,0 +1,77 @@
+// What a network is: its layers and their constants. No weights and no runtime state.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace spikeloom {
+
+enum class NeuronKind { lif, leaky_integrator, linear };
+enum class ResetKind { zero, subtract, subtract_after_decay, none };
+enum class SurrogateKind { superspike, triangle, box, quadratic, arctan };
+enum class InputScaling { none, leak };
+enum class InitKind { rate, lsuv, kaiming, uniform, normal };
+
+/// A constant that is one number for the layer (low == high) or drawn per neuron, uniformly in [low, high].
+struct Range {
+  double low = 0.0;
+  double high = 0.0;
+  bool operator==(const Range&) const = default;
+};
+
+/// The surrogate derivative h of the spike, as a function of x = u - threshold; zero outside (window_low, window_high], which is in units of the
+/// threshold and compared with u. `beta` is the slope of superspike, quadratic and arctan (its a); `gamma` the height of the triangle.
+struct SurrogateSpec {
+  SurrogateKind kind = SurrogateKind::superspike;
+  double beta = 10.0;
+  double gamma = 1.0;
+  double window_low = 0.9;
+  double window_high = std::numeric_limits<double>::infinity();
+  bool operator==(const SurrogateSpec&) const = default;
+};
+
+/// One layer: weights from the layer below (or from the data), and a population of equal neurons.
+struct LayerSpec {
+  std::string name;
+  NeuronKind neuron = NeuronKind::lif;
+  int size = 0;
+  /// Decay of the membrane per step, alpha. From tau_mem_ms (alpha = exp(-step/tau)) unless `decay_given`.
+  bool decay_given = false;
+  Range decay{0.95, 0.95};
+  Range tau_mem_ms{20.0, 20.0};
+  double threshold = 1.0;
+  ResetKind reset = ResetKind::zero;
+  bool reset_gradient = false;  // false: the reset is a constant in the backward pass (detached)
+  double input_gain = 1.0;      // k, or with InputScaling::leak k = (1 - alpha) input_gain
+  InputScaling input_scaling = InputScaling::none;
+  bool bias = true;
+  SurrogateSpec surrogate;
+  InitKind init = InitKind::rate;
+  double init_gain = 1.0;
+  double init_rate = 0.02;  // target of InitKind::rate: spikes per neuron and step
+  // Firing-rate regularisers on the mean rate r_j of neuron j over batch and steps: weight * mean_j max(0, lower - r_j)^2, and the same above `upper`.
+  double rate_lower = 0.0;
+  double rate_lower_weight = 0.0;
+  double rate_upper = 1.0;
+  double rate_upper_weight = 0.0;
+
+  bool spiking() const { return neuron == NeuronKind::lif; }
+};
+
+struct NetworkSpec {
+  int channels = 0;  // neurons of the input
+  int steps = 0;     // T
+  double step_ms = 1.0;
+  std::vector<LayerSpec> layers;
+
+  int inputs_of(std::size_t layer) const { return layer == 0 ? channels : layers[layer - 1].size; }
+  int outputs() const { return layers.back().size; }
+};
+
+/// Checks what no single setting can: at least one layer; unique names; spiking layers first, then at most one `li` and one `linear`, in this order;
+/// sizes from 1 to 2^20. Throws UserError naming the layer.
+void validate(const NetworkSpec& network);
+
+}  // namespace spikeloom
