@@ -81,7 +81,7 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
       }
     });
   }
-  merge_lists(layer, listing == Listing::active, context);
+  merge_spikes(layer, context);
 }
 
 namespace {
@@ -128,7 +128,7 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
   const Blocks blocks(layer);
   if (below) {
     gather_weights(layer, context, weights);
-    for (TileTrace& trace : below->traces) trace.spike_gradient.resize(trace.active_start.back());
+    prepare_spike_gradient(*below);
   }
   for (const SampleRange& group : row_groups(context)) {
     const int rows = group.size() * context.steps;
