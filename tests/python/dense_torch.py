@@ -106,33 +106,40 @@ def _first_maximum(membranes):
     return membranes.gather(1, first.unsqueeze(1)).squeeze(1)
 
 
+def _squared_error(loss, values, labels):
+    """Per sample: mean over classes of the squared distance from the target."""
+    target = torch.full_like(values, loss["wrong_target_rate"])
+    target[torch.arange(len(labels)), labels] = loss["target_rate"]
+    return ((values - target) ** 2).mean(-1)
+
+
 def membrane_loss(loss, membranes, labels):
     """Per sample, of a last layer that does not spike."""
-    smoothing, over = loss["label_smoothing"], loss["over"]
+    over, squared = loss["over"], loss["kind"] == "squared_error"
+
+    def error(values):
+        return _squared_error(loss, values, labels) if squared else _cross_entropy(values, labels, loss["label_smoothing"])
+
     if over in ("steps", "steps_sum"):
-        steps = membranes.shape[1]
-        each = torch.stack([_cross_entropy(membranes[:, t], labels, smoothing) for t in range(steps)], 1)
+        each = torch.stack([error(membranes[:, t]) for t in range(membranes.shape[1])], 1)
         return each.mean(1) if over == "steps" else each.sum(1)
     if over == "softmax_sum":
-        return _cross_entropy(torch.softmax(membranes, -1).sum(1), labels, smoothing)
+        probabilities = torch.softmax(membranes, -1)
+        return error(probabilities.mean(1) if squared else probabilities.sum(1))
     if over == "mean":
-        return _cross_entropy(membranes.mean(1), labels, smoothing)
+        return error(membranes.mean(1))
     if over == "max":
-        return _cross_entropy(_first_maximum(membranes), labels, smoothing)
+        return error(_first_maximum(membranes))
     if over == "last":
-        return _cross_entropy(membranes[:, -1], labels, smoothing)
+        return error(membranes[:, -1])
     raise ValueError(over)
 
 
 def count_loss(loss, spikes, labels):
     """Per sample, of a last layer that spikes."""
-    counts = spikes.sum(1)
-    if loss["kind"] == "spike_count":
-        return _cross_entropy(counts, labels, loss["label_smoothing"])
-    classes = counts.shape[-1]
-    target = torch.full_like(counts, loss["wrong_target_rate"])
-    target[torch.arange(len(labels)), labels] = loss["target_rate"]
-    return ((counts / spikes.shape[1] - target) ** 2).sum(-1) / classes
+    if loss["kind"] == "squared_error":
+        return _squared_error(loss, spikes.mean(1), labels)
+    return _cross_entropy(spikes.sum(1), labels, loss["label_smoothing"])
 
 
 def rate_regulariser(layer, spikes):
