@@ -15,7 +15,15 @@ namespace {
 
 constexpr std::size_t kNoBlock = std::numeric_limits<std::size_t>::max();
 
+std::vector<Optimizer::BlockShape> shapes_of(const Engine& engine) {
+  std::vector<Optimizer::BlockShape> shapes;
+  for (const BlockId id : engine.blocks()) shapes.push_back({id, engine.block_size(id)});
+  return shapes;
+}
+
 }  // namespace
+
+Optimizer::Optimizer(const OptimizerSpec& spec, const Engine& engine) : Optimizer(spec, shapes_of(engine)) {}
 
 Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<BlockShape> blocks) : spec_(spec) {
   const bool sgd = spec.kind == OptimizerKind::sgd;

@@ -23,6 +23,7 @@ class Optimizer final : public ParameterUpdate {
 
   /// Throws UserError for an epsilon that is not positive: a parameter without gradient would become 0/0.
   Optimizer(const OptimizerSpec& spec, std::vector<BlockShape> blocks);
+  Optimizer(const OptimizerSpec& spec, const Engine& engine);
 
   /// Must precede each train_step: counts the step and fixes its numbers.
   void begin_step(double learning_rate);
