@@ -163,6 +163,7 @@ class Engine::Implementation {
       result.loss += samples[i].loss;
       result.losses.push_back(samples[i].loss);
       result.decisions.push_back(samples[i].decision);
+      result.undecided_samples.push_back(samples[i].undecided);
       result.correct += samples[i].decision == batch.labels[i];
       result.undecided += samples[i].undecided;
     }

@@ -51,6 +51,7 @@ struct BatchResult {
   std::uint32_t undecided = 0;
   std::vector<int> decisions;           // per sample
   std::vector<double> losses;           // per sample
+  std::vector<std::uint8_t> undecided_samples;  // per sample: 1 for a tie or silence
   std::vector<LayerStatistics> layers;  // one per layer
   double forward_seconds = 0.0;
   double backward_seconds = 0.0;
