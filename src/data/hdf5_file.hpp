@@ -107,4 +107,61 @@ class Hdf5Writer {
   Hdf5Handle file_;
 };
 
+enum class Hdf5Kind { integer, floating, other };
+
+/// A one-dimensional array of an open file: of numbers, or of sequences of numbers.
+class Hdf5Array {
+ public:
+  std::size_t size() const { return size_; }
+  Hdf5Kind kind() const { return kind_; }
+  bool sequences() const { return sequences_; }
+
+  /// Elements [begin, begin + count) of an array of numbers, converted (whole numbers are clamped to 64 bits).
+  std::vector<double> reals(std::size_t begin, std::size_t count) const;
+  std::vector<std::int64_t> integers(std::size_t begin, std::size_t count) const;
+
+  /// Elements [begin, begin + ends.size()) of an array of sequences, one after the other; sequence i ends at ends[i].
+  /// All calls together give at most as many bytes as the file has: a sequence can't be compressed or shared, so more
+  /// is damage.
+  template <class T>
+  struct Slab {
+    std::vector<T> values;
+    std::vector<std::size_t> ends;
+  };
+  void read(std::size_t begin, std::size_t count, Slab<double>& slab);
+  void read(std::size_t begin, std::size_t count, Slab<std::int64_t>& slab);
+
+ private:
+  friend class Hdf5Reader;
+  template <class Stored, class T>
+  void read_sequences(std::size_t begin, std::size_t count, std::int64_t type, Slab<T>& slab);
+  void read_block(std::size_t begin, std::size_t count, std::int64_t type, std::int64_t transfer, void* target) const;
+
+  Hdf5Handle dataset_;
+  Hdf5Handle element_;  // type of a number in the file
+  Hdf5Kind kind_ = Hdf5Kind::other;
+  bool sequences_ = false;
+  std::size_t size_ = 0;
+  std::size_t bytes_left_ = 0;
+};
+
+/// An existing HDF5 file. Every function throws Hdf5Error. A file that was made to harm can crash HDF5 1.10 itself:
+/// open files of unknown origin in a process of their own (data/isolated.hpp).
+class Hdf5Reader {
+ public:
+  explicit Hdf5Reader(const std::filesystem::path& path);
+
+  bool has(const std::string& name) const;
+  /// Refuses links and data kept in other files: what is read is in this file.
+  Hdf5Array array(const std::string& name) const;
+  /// An array of texts, of fixed or variable length.
+  std::vector<std::string> strings(const std::string& name) const;
+
+ private:
+  Hdf5Handle open(const std::string& name, std::size_t& size) const;
+
+  Hdf5Handle file_;
+  std::size_t file_bytes_ = 0;
+};
+
 }  // namespace spikeloom
