@@ -10,8 +10,8 @@
 #include <spikeloom/configuration.hpp>
 #include <spikeloom/dataset.hpp>
 #include <spikeloom/error.hpp>
-#include "checkpoint_header.hpp"
 #include "data_report.hpp"
+#include "io/safetensors.hpp"
 #include "network/settings.hpp"
 #include "output.hpp"
 #include "verbs.hpp"
@@ -91,19 +91,20 @@ void show_run(const std::filesystem::path& run, bool json) {
 }
 
 void show_checkpoint(const std::filesystem::path& file, bool json) {
-  const CheckpointHeader header = read_checkpoint_header(file);
+  const SafetensorsReader reader(file);
   if (json) {
     ordered_json tensors = ordered_json::object();
-    for (const TensorHeader& tensor : header.tensors)
-      tensors[tensor.name] = {{"dtype", tensor.type}, {"shape", tensor.shape}};
-    print_json({{"kind", "checkpoint"}, {"path", file.string()}, {"metadata", header.metadata}, {"tensors", tensors}});
+    for (const TensorInfo& tensor : reader.tensors())
+      tensors[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}};
+    print_json(
+        {{"kind", "checkpoint"}, {"path", file.string()}, {"metadata", reader.metadata()}, {"tensors", tensors}});
     return;
   }
   Rows rows{{"checkpoint", file.string()}};
-  for (const auto& [key, value] : header.metadata)
+  for (const auto& [key, value] : reader.metadata())
     rows.emplace_back(key, value.size() > 100 ? value.substr(0, 97) + "..." : value);
-  for (const TensorHeader& tensor : header.tensors)
-    rows.emplace_back(tensor.name, fmt::format("{} ({})", tensor.type, fmt::join(tensor.shape, ", ")));
+  for (const TensorInfo& tensor : reader.tensors())
+    rows.emplace_back(tensor.name, tensor.dtype + " " + shape_text(tensor.shape));
   print_table(rows);
 }
 

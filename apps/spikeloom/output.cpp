@@ -24,7 +24,7 @@ void keep_error(bool failed) {
 
 void print_json(const nlohmann::ordered_json& object) {
   // Paths may hold bytes that are no UTF-8; replace them rather than fail after the work is done.
-  print_text(object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  print_text(object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 void print_table(const std::vector<std::pair<std::string, std::string>>& rows) {

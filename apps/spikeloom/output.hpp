@@ -10,7 +10,7 @@
 
 namespace spikeloom {
 
-/// Prints one object and a line break. NaN and infinity become null, as JSON has no word for them.
+/// Prints one object on one line. NaN and infinity become null, as JSON has no word for them.
 void print_json(const nlohmann::ordered_json& object);
 
 /// Prints "name   value" lines, values aligned.
