@@ -40,7 +40,7 @@ struct LayerSpec {
   /// Decay of the membrane per step, alpha. From tau_mem_ms (alpha = exp(-step/tau)) unless `decay_given`.
   bool decay_given = false;
   Range decay{0.95, 0.95};
-  Range tau_mem_ms{20.0, 20.0};
+  Range tau_mem_ms{200.0, 200.0};
   double threshold = 1.0;
   ResetKind reset = ResetKind::zero;
   bool reset_gradient = false;  // false: the reset is a constant in the backward pass (detached)

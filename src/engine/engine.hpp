@@ -10,6 +10,7 @@
 #include "core/worker_team.hpp"
 #include "data/spike_batch.hpp"
 #include "engine/readout_loss.hpp"
+#include "engine/spike_lists.hpp"
 #include "network/parameters.hpp"
 #include "plan/plan.hpp"
 #include <spikeloom/network.hpp>
@@ -38,7 +39,8 @@ struct LayerStatistics {
   std::uint64_t spikes = 0;
   std::uint64_t active = 0;
   std::uint64_t synaptic_operations = 0;  // input events times outputs of the layer
-  bool forward_dense = false;             // what `auto` chose in this batch
+  std::vector<std::uint32_t> spike_counts;  // per neuron of a spiking layer: spikes in the batch
+  bool forward_dense = false;               // how the layer was computed in this batch
   bool backward_dense = false;
 };
 
@@ -49,6 +51,7 @@ struct BatchResult {
   std::uint32_t undecided = 0;
   std::vector<int> decisions;           // per sample
   std::vector<double> losses;           // per sample
+  std::vector<std::uint8_t> undecided_samples;  // per sample: 1 for a tie or silence
   std::vector<LayerStatistics> layers;  // one per layer
   double forward_seconds = 0.0;
   double backward_seconds = 0.0;
@@ -91,6 +94,10 @@ class Engine {
   BatchResult train_step(const SpikeBatch& batch, const ReadoutLoss& loss, ParameterUpdate& update, double gradient_clip = 0.0);
   /// The gradient of the mean loss in canonical order, without an update (tests, reports).
   BatchResult gradient(const SpikeBatch& batch, const ReadoutLoss& loss, Parameters& gradient);
+
+  /// Spikes and active sets of a spiking layer in the last batch (active: of a training batch), for tests.
+  const SpikeLists& spikes(int layer) const;
+  SpikeLists active(int layer);
 
  private:
   class Implementation;

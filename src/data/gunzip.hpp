@@ -1,0 +1,28 @@
+// Whole-file gzip, as SHD and SSC are distributed.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace spikeloom {
+
+/// An unpacked copy in the folder for temporary files, removed when this goes.
+class UnpackedFile {
+ public:
+  /// Throws UserError naming `path` if it is damaged or cut off, ResourceError if there is no room (TMPDIR says where
+  /// it goes).
+  explicit UnpackedFile(const std::filesystem::path& path);
+  ~UnpackedFile();
+  UnpackedFile(const UnpackedFile&) = delete;
+  UnpackedFile& operator=(const UnpackedFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void unpack(const std::filesystem::path& packed);
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace spikeloom

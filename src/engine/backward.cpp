@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <chrono>
+
+#include "engine/passes.hpp"
+
+namespace spikeloom {
+namespace {
+
+/// Ranges of samples whose partial input gradients (one float for an event and a tile) fit the budget. The bits do not depend on the cut.
+std::vector<SampleRange> groups_within_budget(const LayerState& layer, const LayerState* below, const PassContext& context) {
+  if (!below) return {{0, context.samples}};
+  const std::size_t events_allowed = std::max<std::size_t>(1, context.plan->partial_budget_bytes / (sizeof(float) * layer.tiles()));
+  const auto events_before = [&](int sample) { return below->active.offsets[static_cast<std::size_t>(sample) * context.steps]; };
+  std::vector<SampleRange> groups;
+  for (int first = 0; first < context.samples;) {
+    int last = first + 1;
+    while (last < context.samples && events_before(last + 1) - events_before(first) <= events_allowed) ++last;
+    groups.push_back({first, last});
+    first = last;
+  }
+  return groups;
+}
+
+/// One tile's turn over the samples of a group.
+class TileTurn {
+ public:
+  TileTurn(LayerState& layer, int tile, const GradientSource& source, const PassContext& context, WorkerScratch& scratch)
+      : layer_(layer), tile_(tile), source_(source), context_(context), scratch_(scratch), width_(layer.width()) {}
+
+  /// Phase 1: delta of a range of samples, (rows of the range, width), in the worker's own memory.
+  const float* delta(const SpikeRows& input, SampleRange range) {
+    const std::size_t sample_floats = static_cast<std::size_t>(context_.steps) * width_;
+    scratch_.rows.reserve_discard(range.size() * sample_floats);
+    for (int sample = range.first; sample < range.last; ++sample) {
+      float* rows = scratch_.rows.data() + (sample - range.first) * sample_floats;
+      if (source_.linear) {
+        membrane_sample(input, sample, rows);
+      } else {
+        delta_of_sample(layer_, tile_, sample, rows, width_, context_, scratch_);
+      }
+    }
+    return scratch_.rows.data();
+  }
+
+ private:
+  /// A leaky integrator below a linear layer: its membranes are computed again rather than kept, for they are dense.
+  void membrane_sample(const SpikeRows& input, int sample, float* rows) {
+    LayerState& linear = *source_.linear;
+    const std::size_t first_row = static_cast<std::size_t>(sample) * context_.steps;
+    const float* above = source_.linear_rows + first_row * linear.stride();
+    const int columns = std::min(width_, layer_.size() - tile_ * width_);
+    scratch_.dense_input.reserve_discard(static_cast<std::size_t>(context_.steps) * width_);
+    const kernels::TileInput from{layer_.weights(tile_), layer_.bias(tile_), input.offsets + first_row, input.ids};
+    kernels::forward_membrane(width_, from, layer_.constants(tile_), context_.steps, scratch_.dense_input.data(), width_);
+    for (int t = 0; t < linear.tiles(); ++t) {
+      kernels::linear_weight_gradient(linear.width(), scratch_.dense_input.data(), width_, columns, above + t * linear.width(), linear.stride(),
+                                      context_.steps, linear.kept_gradient(t) + static_cast<std::size_t>(tile_) * width_ * linear.width());
+    }
+    const float* weights = source_.linear_weights_by_output + static_cast<std::size_t>(tile_) * linear.size() * width_;
+    scratch_.partials.reserve_discard(width_);
+    std::fill_n(scratch_.partials.data(), width_, 0.0f);  // as the bias
+    kernels::linear_rows(width_, above, linear.stride(), linear.size(), weights, scratch_.partials.data(), context_.steps, rows, width_);
+    kernels::backward_membrane(width_, layer_.constants(tile_), context_.steps, rows, width_, layer_.bias_gradient(tile_));
+  }
+
+  LayerState& layer_;
+  int tile_;
+  const GradientSource& source_;
+  const PassContext& context_;
+  WorkerScratch& scratch_;
+  int width_;
+};
+
+/// A worker's transient gradient of the tile at hand, or the kept one; zeroed when the tile's first group starts.
+float* gradient_of(LayerState& layer, int tile, bool keep, bool first_group, WorkerScratch& scratch) {
+  float* gradient;
+  if (keep) {
+    gradient = layer.kept_gradient(tile);
+  } else {
+    scratch.gradient.reserve_discard(layer.tile_floats());
+    gradient = scratch.gradient.data();
+  }
+  if (first_group) {
+    std::fill_n(gradient, layer.tile_floats(), 0.0f);
+    std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
+  }
+  return gradient;
+}
+
+}  // namespace
+
+void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch) {
+  const TileTrace& trace = layer.traces[tile];
+  const bool through_reset = layer.spec().reset_gradient;
+  scratch.spike_masks.reserve_discard(context.steps);
+  if (through_reset) scratch.jumps.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
+  const std::size_t entry = trace.entry_start[sample];
+  const kernels::TraceIn lists{trace.counts.data() + static_cast<std::size_t>(sample) * context.steps, trace.codes.data() + entry,
+                               trace.derivatives.data() + entry, through_reset ? trace.membranes.data() + entry : nullptr};
+  kernels::backward_spiking(layer.width(), layer.constants(tile), lists, trace.spike_gradient.data() + trace.active_start[sample],
+                            layer.rate_gradient(tile), context.steps, rows, stride, layer.bias_gradient(tile), scratch.spike_masks.data(),
+                            scratch.jumps.data());
+}
+
+void update_tile(LayerState& layer, int tile, float* gradient, const UpdateRule& rule, WorkerScratch& scratch) {
+  const auto start = std::chrono::steady_clock::now();
+  rule.update->apply({rule.layer, tile, false}, layer.weights(tile), gradient, layer.tile_floats());
+  if (layer.spec().bias) rule.update->apply({rule.layer, tile, true}, layer.bias(tile), layer.bias_gradient(tile), layer.width());
+  scratch.update_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void prepare_spike_gradient(LayerState& layer) {
+  for (TileTrace& trace : layer.traces) trace.spike_gradient.resize(trace.active_start.back());
+}
+
+void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch) {
+  scratch.cursors.resize(below.tiles());
+  for (int tile = 0; tile < below.tiles(); ++tile) scratch.cursors[tile] = below.traces[tile].active_start[sample];
+  const std::uint32_t* offsets = below.active.offsets.data() + static_cast<std::size_t>(sample) * steps;
+  const std::uint32_t width = below.width();
+  // Ids ascend within a row and rows ascend, so each tile's events arrive in the order of its own list.
+  for (std::uint32_t e = offsets[0]; e < offsets[steps]; ++e) {
+    const std::uint32_t tile = below.active.ids[e] / width;
+    below.traces[tile].spike_gradient[scratch.cursors[tile]++] = gradient[e - offsets[0]];
+  }
+}
+
+void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source, const UpdateRule& rule,
+                     const PassContext& context) {
+  const std::vector<SampleRange> groups = groups_within_budget(layer, below, context);
+  const bool keep = rule.update == nullptr || groups.size() > 1;
+  const int range_size = std::max(1, context.plan->delta_rows / context.steps);
+  if (keep) layer.kept_gradient(0);  // allocated before the workers need it
+  if (below) prepare_spike_gradient(*below);
+  std::vector<TransposedEvents> transposed;
+  AlignedBuffer<float> partials;
+  for (const SampleRange& group : groups) {
+    const bool first = group.first == 0, last = group.last == context.samples;
+    const std::vector<SampleRange> ranges = ranges_of(group, range_size);
+    transpose_events(input, context.steps, ranges, *context.team, transposed);
+    const auto row_of = [&](int sample) { return static_cast<std::size_t>(sample) * context.steps; };
+    const std::uint32_t* active = below ? below->active.offsets.data() : nullptr;
+    const std::size_t events = below ? active[row_of(group.last)] - active[row_of(group.first)] : 0;
+    // Each tile's part starts at a cache line, so that no two workers write one line.
+    const std::size_t part_stride = (events + 15) / 16 * 16;
+    partials.reserve_discard(part_stride * layer.tiles());
+
+    context.team->run([&](int worker) {
+      WorkerScratch& scratch = (*context.scratch)[worker];
+      for (int tile = 0; tile < layer.tiles(); ++tile) {
+        if (layer.owner(tile) != worker) continue;
+        float* gradient = gradient_of(layer, tile, keep, first, scratch);
+        TileTurn turn(layer, tile, source, context, scratch);
+        for (const TransposedEvents& events_by_id : transposed) {
+          const SampleRange range = events_by_id.samples;
+          const float* delta = turn.delta(input, range);
+          if (below) {
+            const std::uint32_t* offsets = active + row_of(range.first);
+            kernels::input_gradient(layer.width(), layer.weights(tile), delta, layer.width(), row_of(range.size()), offsets, below->active.ids.data(),
+                                    partials.data() + tile * part_stride + (offsets[0] - active[row_of(group.first)]));
+          }
+          kernels::weight_gradient(layer.width(), events_by_id.starts.data(), events_by_id.event_rows.data(), 0, input.neurons, delta, layer.width(),
+                                   gradient);
+        }
+        if (last && rule.update) update_tile(layer, tile, gradient, rule, scratch);
+      }
+    });
+    if (!below) continue;
+    context.team->for_each(group.size(), [&](std::size_t i, int worker) {
+      const int sample = group.first + static_cast<int>(i);
+      const std::size_t begin = active[row_of(sample)] - active[row_of(group.first)];
+      const std::size_t count = active[row_of(sample + 1)] - active[row_of(sample)];
+      WorkerScratch& scratch = (*context.scratch)[worker];
+      scratch.partials.reserve_discard(count);
+      std::vector<const float*> parts;
+      for (int tile = 0; tile < layer.tiles(); ++tile) parts.push_back(partials.data() + tile * part_stride + begin);
+      kernels::add_in_order(parts, count, scratch.partials.data());
+      distribute_to_tiles(*below, sample, context.steps, scratch.partials.data(), scratch);
+    });
+  }
+}
+
+}  // namespace spikeloom

@@ -1,0 +1,166 @@
+// The dense path: all steps of a layer in matrix products (OpenBLAS), for layers too busy for lists, and as the honest comparison. The neurons, the lists that
+// are kept and the delta recursion are those of the sparse path; only what multiplies by a weight matrix differs.
+//
+// Bits: each product is one single-threaded call on a block of columns that depends on the layer alone, so they do not depend on the number of threads; they do
+// depend on the CPU type, for which OpenBLAS chooses its kernels.
+#include <cblas.h>
+
+#include <algorithm>
+
+#include "engine/passes.hpp"
+
+namespace spikeloom {
+namespace {
+
+// Columns of one product: four tiles of 64. Wide enough for OpenBLAS to reach its pace, narrow enough to share a layer among a few workers.
+constexpr int kTilesPerBlock = 4;
+// Rows of one product: the dense inputs of a group of samples are at most this many (sample, step) rows, so that memory does not grow with the batch.
+constexpr int kRowsPerGroup = 2048;
+
+struct Blocks {
+  explicit Blocks(const LayerState& layer) : tiles(layer.tiles()), width(layer.width()) {}
+  int count() const { return (tiles + kTilesPerBlock - 1) / kTilesPerBlock; }
+  int first_tile(int block) const { return block * kTilesPerBlock; }
+  int last_tile(int block) const { return std::min(tiles, (block + 1) * kTilesPerBlock); }
+  int columns(int block) const { return (last_tile(block) - first_tile(block)) * width; }
+  int first_column(int block) const { return first_tile(block) * width; }
+  int tiles;
+  int width;
+};
+
+/// The layer's weights as one (inputs, stride) matrix.
+void gather_weights(const LayerState& layer, const PassContext& context, AlignedBuffer<float>& matrix) {
+  matrix.reserve_discard(static_cast<std::size_t>(layer.inputs()) * layer.stride());
+  context.team->for_each(layer.tiles(), [&](std::size_t tile, int) {
+    const float* from = layer.weights(static_cast<int>(tile));
+    float* to = matrix.data() + tile * layer.width();
+    for (int input = 0; input < layer.inputs(); ++input, from += layer.width(), to += layer.stride()) std::copy_n(from, layer.width(), to);
+  });
+}
+
+/// The spikes of a group of samples as (rows, neurons) of 0, 1 or counts.
+void densify(const SpikeRows& input, SampleRange group, const PassContext& context, AlignedBuffer<float>& matrix) {
+  matrix.reserve_discard(static_cast<std::size_t>(group.size()) * context.steps * input.neurons);
+  context.team->for_each(group.size(), [&](std::size_t i, int) {
+    const std::uint32_t* offsets = input.offsets + (group.first + i) * context.steps;
+    float* row = matrix.data() + i * context.steps * input.neurons;
+    std::fill_n(row, static_cast<std::size_t>(context.steps) * input.neurons, 0.0f);
+    for (int step = 0; step < context.steps; ++step, row += input.neurons) {
+      for (std::uint32_t e = offsets[step]; e < offsets[step + 1]; ++e) row[input.ids[e]] += 1.0f;
+    }
+  });
+}
+
+std::vector<SampleRange> row_groups(const PassContext& context) { return ranges_of({0, context.samples}, std::max(1, kRowsPerGroup / context.steps)); }
+
+}  // namespace
+
+void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
+  AlignedBuffer<float> weights, spikes;
+  gather_weights(layer, context, weights);
+  for (TileTrace& trace : layer.traces) trace.clear(context.rows(), layer.width());
+  const Blocks blocks(layer);
+  for (const SampleRange& group : row_groups(context)) {
+    densify(input, group, context, spikes);
+    const int rows = group.size() * context.steps;
+    context.team->for_each(blocks.count(), [&](std::size_t b, int worker) {
+      const int block = static_cast<int>(b), columns = blocks.columns(block);
+      WorkerScratch& scratch = (*context.scratch)[worker];
+      scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, input.neurons, 1.0f, spikes.data(), input.neurons,
+                  weights.data() + blocks.first_column(block), layer.stride(), 0.0f, scratch.currents.data(), columns);
+      for (int tile = blocks.first_tile(block); tile < blocks.last_tile(block); ++tile) {
+        for (int sample = group.first; sample < group.last; ++sample) {
+          kernels::TileInput from;
+          from.bias = layer.bias(tile);
+          from.currents = scratch.currents.data() + static_cast<std::size_t>(sample - group.first) * context.steps * columns +
+                          (tile - blocks.first_tile(block)) * layer.width();
+          from.current_stride = columns;
+          forward_sample(layer, tile, from, listing, sample, context.steps, scratch);
+        }
+      }
+    });
+  }
+  merge_spikes(layer, context);
+}
+
+namespace {
+
+/// Deltas of all tiles for a group of samples, (rows, stride).
+void delta_of_group(LayerState& layer, SampleRange group, const PassContext& context, AlignedBuffer<float>& delta) {
+  delta.reserve_discard(static_cast<std::size_t>(group.size()) * context.steps * layer.stride());
+  context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
+    const int tile = static_cast<int>(t);
+    WorkerScratch& scratch = (*context.scratch)[worker];
+    if (group.first == 0) std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
+    for (int sample = group.first; sample < group.last; ++sample) {
+      float* rows = delta.data() + static_cast<std::size_t>(sample - group.first) * context.steps * layer.stride() + tile * layer.width();
+      delta_of_sample(layer, tile, sample, rows, layer.stride(), context, scratch);
+    }
+  });
+}
+
+/// dLoss/ds of the neurons of one block of the layer below, picked at the active set.
+void pick_active(LayerState& below, const Blocks& blocks, int block, SampleRange group, int steps, const float* products) {
+  const int columns = blocks.columns(block);
+  for (int tile = blocks.first_tile(block); tile < blocks.last_tile(block); ++tile) {
+    TileTrace& trace = below.traces[tile];
+    const int first_column = (tile - blocks.first_tile(block)) * below.width();
+    for (int sample = group.first; sample < group.last; ++sample) {
+      std::size_t entry = trace.entry_start[sample], active = trace.active_start[sample];
+      const float* row = products + static_cast<std::size_t>(sample - group.first) * steps * columns + first_column;
+      const std::uint8_t* counts = trace.counts.data() + static_cast<std::size_t>(sample) * steps;
+      for (int step = 0; step < steps; ++step, row += columns) {
+        for (const std::size_t end = entry + counts[step]; entry < end; ++entry) {
+          const std::uint8_t code = trace.codes[entry];
+          if (code & kernels::kActive) trace.spike_gradient[active++] = row[code & kernels::kColumnBits];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule, const PassContext& context) {
+  AlignedBuffer<float> weights, spikes, delta;
+  AlignedBuffer<float> gradient(static_cast<std::size_t>(layer.inputs()) * layer.stride());
+  const Blocks blocks(layer);
+  if (below) {
+    gather_weights(layer, context, weights);
+    prepare_spike_gradient(*below);
+  }
+  for (const SampleRange& group : row_groups(context)) {
+    const int rows = group.size() * context.steps;
+    delta_of_group(layer, group, context, delta);
+    densify(input, group, context, spikes);
+    const int below_blocks = below ? Blocks(*below).count() : 0;
+    context.team->for_each(blocks.count() + below_blocks, [&](std::size_t item, int worker) {
+      if (static_cast<int>(item) < blocks.count()) {
+        const int block = static_cast<int>(item);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, input.neurons, blocks.columns(block), rows, 1.0f, spikes.data(), input.neurons,
+                    delta.data() + blocks.first_column(block), layer.stride(), 1.0f, gradient.data() + blocks.first_column(block), layer.stride());
+        return;
+      }
+      const Blocks lower(*below);
+      const int block = static_cast<int>(item) - blocks.count(), columns = lower.columns(block);
+      const int real_columns = std::min(columns, below->size() - lower.first_column(block));
+      WorkerScratch& scratch = (*context.scratch)[worker];
+      scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, real_columns, layer.stride(), 1.0f, delta.data(), layer.stride(),
+                  weights.data() + static_cast<std::size_t>(lower.first_column(block)) * layer.stride(), layer.stride(), 0.0f, scratch.currents.data(),
+                  columns);
+      pick_active(*below, lower, block, group, context.steps, scratch.currents.data());
+    });
+  }
+  layer.kept_gradient(0);
+  context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
+    const int tile = static_cast<int>(t);
+    float* to = layer.kept_gradient(tile);
+    const float* from = gradient.data() + tile * layer.width();
+    for (int in = 0; in < layer.inputs(); ++in, from += layer.stride(), to += layer.width()) std::copy_n(from, layer.width(), to);
+    if (rule.update) update_tile(layer, tile, layer.kept_gradient(tile), rule, (*context.scratch)[worker]);
+  });
+}
+
+}  // namespace spikeloom

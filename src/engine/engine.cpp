@@ -1,0 +1,446 @@
+#include "engine/engine.hpp"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "engine/mode_choice.hpp"
+#include "engine/passes.hpp"
+#include <spikeloom/error.hpp>
+
+namespace spikeloom {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+}  // namespace
+
+class Engine::Implementation {
+ public:
+  Implementation(const NetworkSpec& spec, const Plan& a_plan, WorkerTeam& a_team)
+      : network(spec), plan(a_plan), team(a_team), scratch(a_team.size()), output_stage(make_layers(), nullptr) {
+    openblas_set_num_threads(1);  // parallelism is ours: one call on one core for a block of columns
+    const std::size_t count = layers.size();
+    spiking_layers = count;
+    while (spiking_layers > 0 && !layers[spiking_layers - 1].spec().spiking()) --spiking_layers;
+    if (count - spiking_layers > 2) throw InternalError("more than two layers that do not spike at the end of the network");
+    if (count - spiking_layers == 2) output_stage = OutputStage(layers[count - 1], &layers[count - 2]);
+    for (const LayerPlan& layer : plan.layers) {
+      for (const int worker : layer.worker_of_tile) {
+        if (worker < 0 || worker >= team.size()) throw InternalError("the plan names a worker that the team does not have");
+      }
+    }
+  }
+
+  /// The one place where the order of a batch's work is said. Every call below ends in a barrier.
+  ///
+  ///   1. forward, layer by layer from the input: tiles run all steps on their own, then their lists are merged
+  ///   2. rates -> gradient of the regularisers
+  ///   3. output: last layer, loss and delta, sample by sample; dLoss/ds of the layer below at its active set; the last layer's own update
+  ///   4. backward, layer by layer from the top: per tile delta, dLoss/ds below (with the weights of the forward pass), weight gradient, update
+  ///   5. with clipping, gradients are kept in 3 and 4, and the update follows once their norm is known
+  BatchResult step(const SpikeBatch& batch, const ReadoutLoss& loss, bool train, ParameterUpdate* update, double gradient_clip) {
+    check(batch);
+    BatchResult result;
+    result.layers.resize(layers.size());
+    if (batch.samples == 0) return result;
+    last_samples = batch.samples;
+    last_steps = batch.steps;
+    const PassContext context = context_of(batch);
+    for (WorkerScratch& worker : scratch) worker.update_seconds = 0.0;
+    ParameterUpdate* at_once = gradient_clip > 0.0 ? nullptr : update;
+
+    auto start = Clock::now();
+    for (std::size_t l = 0; l < spiking_layers; ++l) {
+      result.layers[l].forward_dense = forward(l, batch, train ? Listing::active : Listing::spikes_only, context);
+    }
+    if (train) result.regulariser = set_rate_gradients(context);
+    const SpikeRows last_input = input_of(batch, spiking_layers);
+    result.forward_seconds = seconds_since(start);
+
+    start = Clock::now();
+    const bool membrane_readout = spiking_layers < layers.size();
+    LayerState* top = spiking_layers > 0 ? &layers[spiking_layers - 1] : nullptr;
+    const UpdateRule rule{at_once, static_cast<int>(layers.size()) - 1};
+    if (train && top) list_active(*top, context);
+    collect(membrane_readout ? output_stage.run(last_input, top, batch.labels, loss, train, rule, context)
+                             : count_readout(batch, loss, train, context),
+            batch, result);
+    collect_statistics(batch, context, result);
+    if (!train) {
+      result.forward_seconds += seconds_since(start);
+      return result;
+    }
+    for (std::size_t l = spiking_layers; l-- > 0;) result.layers[l].backward_dense = backward(l, batch, at_once, context);
+    if (spiking_layers > 0) spare_active = std::move(layers[0].active);
+    result.backward_seconds = seconds_since(start);
+    for (const WorkerScratch& worker : scratch) result.update_seconds += worker.update_seconds / static_cast<double>(team.size());
+    result.backward_seconds -= result.update_seconds;
+    if (update && !at_once) {
+      start = Clock::now();
+      clip_and_update(*update, gradient_clip);
+      result.update_seconds += seconds_since(start);
+    }
+    return result;
+  }
+
+  PassContext context_of(const SpikeBatch& batch) { return {batch.samples, batch.steps, &team, &scratch, &plan}; }
+
+  /// The spikes that reach layer l.
+  SpikeRows input_of(const SpikeBatch& batch, std::size_t l) const {
+    if (l == 0) return {batch.offsets.data(), batch.ids.data(), batch.neurons};
+    return layers[l - 1].spikes.view(layers[l - 1].size());
+  }
+
+  static double busy_fraction(std::size_t events, std::size_t rows, int neurons) {
+    return static_cast<double>(events) / (static_cast<double>(rows) * neurons);
+  }
+
+  bool forward(std::size_t l, const SpikeBatch& batch, Listing listing, const PassContext& context) {
+    const SpikeRows input = input_of(batch, l);
+    const bool dense = choose_dense(plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
+    (dense ? forward_dense : forward_sparse)(layers[l], input, listing, context);
+    return dense;
+  }
+
+  bool backward(std::size_t l, const SpikeBatch& batch, ParameterUpdate* update, const PassContext& context) {
+    const SpikeRows input = input_of(batch, l);
+    LayerState* below = l > 0 ? &layers[l - 1] : nullptr;
+    spare_active = std::move(layers[l].active);
+    if (below) list_active(*below, context);
+    double busy = busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons);
+    if (below) busy = (busy + busy_fraction(below->active.ids.size(), context.rows(), input.neurons)) / 2.0;
+    const bool dense = choose_dense(plan.mode, busy, kBackwardDenseFrom);
+    const UpdateRule rule{update, static_cast<int>(l)};
+    if (dense) {
+      backward_dense(layers[l], input, below, rule, context);
+    } else {
+      backward_sparse(layers[l], input, below, {}, rule, context);
+    }
+    return dense;
+  }
+
+  /// Only one layer's active set is listed at a time: they take turns with the storage.
+  void list_active(LayerState& layer, const PassContext& context) {
+    layer.active = std::move(spare_active);
+    merge_active(layer, context, layer.active);
+  }
+
+  void check(const SpikeBatch& batch) const {
+    if (batch.neurons != network.channels) throw InternalError("the batch has another number of channels than the network");
+    if (batch.labels.size() != static_cast<std::size_t>(batch.samples)) throw InternalError("the batch has another number of labels than of samples");
+  }
+
+  /// A spiking last layer: spike counts are what the loss looks at.
+  std::vector<SampleResult> count_readout(const SpikeBatch& batch, const ReadoutLoss& loss, bool train, const PassContext& context) {
+    LayerState& last = layers.back();
+    std::vector<SampleResult> results(batch.samples);
+    if (train) prepare_spike_gradient(last);
+    team.for_each(batch.samples, [&](std::size_t sample, int worker) {
+      std::vector<std::uint32_t> counts(last.size(), 0);
+      std::vector<float> gradient(last.size(), 0.0f);
+      const std::size_t row = sample * context.steps;
+      for (std::uint32_t e = last.spikes.offsets[row]; e < last.spikes.offsets[row + context.steps]; ++e) ++counts[last.spikes.ids[e]];
+      results[sample] = loss.evaluate_counts(counts.data(), train ? gradient.data() : nullptr, context.steps, last.size(), batch.labels[sample],
+                                             1.0 / batch.samples);
+      if (!train) return;
+      const std::uint32_t begin = last.active.offsets[row], end = last.active.offsets[row + context.steps];
+      WorkerScratch& own = scratch[worker];
+      own.partials.reserve_discard(end - begin);
+      for (std::uint32_t e = begin; e < end; ++e) own.partials[e - begin] = gradient[last.active.ids[e]];
+      distribute_to_tiles(last, static_cast<int>(sample), context.steps, own.partials.data(), own);
+    });
+    return results;
+  }
+
+  void collect(const std::vector<SampleResult>& samples, const SpikeBatch& batch, BatchResult& result) {
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      result.loss += samples[i].loss;
+      result.losses.push_back(samples[i].loss);
+      result.decisions.push_back(samples[i].decision);
+      result.undecided_samples.push_back(samples[i].undecided);
+      result.correct += samples[i].decision == batch.labels[i];
+      result.undecided += samples[i].undecided;
+    }
+  }
+
+  void collect_statistics(const SpikeBatch& batch, const PassContext& context, BatchResult& result) {
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      LayerStatistics& statistics = result.layers[l];
+      const LayerState& layer = layers[l];
+      const double cells = static_cast<double>(context.rows()) * layer.size();
+      const bool dense_input = l > spiking_layers;
+      const std::size_t events = dense_input ? context.rows() * layer.inputs() : input_of(batch, l).offsets[context.rows()];
+      statistics.synaptic_operations = events * layer.size();
+      if (l >= spiking_layers) continue;
+      statistics.spikes = layer.spikes.ids.size();
+      for (const TileTrace& trace : layer.traces) statistics.active += trace.active_start.back();
+      statistics.activity = static_cast<double>(statistics.spikes) / cells;
+      statistics.active_fraction = static_cast<double>(statistics.active) / cells;
+      for (const TileTrace& trace : layer.traces) {
+        statistics.spike_counts.insert(statistics.spike_counts.end(), trace.spike_counts.begin(), trace.spike_counts.end());
+        result.saved_state_bytes += trace.bytes();
+      }
+      statistics.spike_counts.resize(layer.size());
+      result.saved_state_bytes += layer.spikes.bytes();
+    }
+    if (spiking_layers < layers.size()) result.saved_state_bytes += output_stage.saved_bytes(context);
+  }
+
+  /// Sets every neuron's dRegulariser/ds and returns the regularisers' sum: weight * mean_j max(0, lower - r_j)^2 and weight * mean_j max(0, r_j - upper)^2.
+  double set_rate_gradients(const PassContext& context) {
+    double total = 0.0;
+    for (std::size_t l = 0; l < spiking_layers; ++l) {
+      LayerState& layer = layers[l];
+      const LayerSpec& spec = layer.spec();
+      const double rows = static_cast<double>(context.rows());
+      for (int neuron = 0; neuron < layer.size(); ++neuron) {
+        const int tile = neuron / layer.width(), column = neuron % layer.width();
+        const double rate = layer.traces[tile].spike_counts[column] / rows;
+        const double below = std::max(0.0, spec.rate_lower - rate), above = std::max(0.0, rate - spec.rate_upper);
+        total += (spec.rate_lower_weight * below * below + spec.rate_upper_weight * above * above) / layer.size();
+        layer.rate_gradient(tile)[column] = static_cast<float>(2.0 * (spec.rate_upper_weight * above - spec.rate_lower_weight * below) / (layer.size() * rows));
+      }
+    }
+    return total;
+  }
+
+  /// The norm over all parameters is summed in double, tile by tile in order; then every tile is scaled and updated by its owner.
+  void clip_and_update(ParameterUpdate& update, double gradient_clip) {
+    double sum_of_squares = 0.0;
+    for (LayerState& layer : layers) {
+      std::vector<double> parts(layer.tiles());
+      team.for_each(layer.tiles(), [&](std::size_t t, int) {
+        const int tile = static_cast<int>(t);
+        const float* gradient = layer.kept_gradient(tile);
+        for (std::size_t i = 0; i < layer.tile_floats(); ++i) parts[t] += static_cast<double>(gradient[i]) * gradient[i];
+        if (!layer.spec().bias) return;
+        for (int i = 0; i < layer.width(); ++i) parts[t] += static_cast<double>(layer.bias_gradient(tile)[i]) * layer.bias_gradient(tile)[i];
+      });
+      for (const double part : parts) sum_of_squares += part;
+    }
+    const double norm = std::sqrt(sum_of_squares);
+    const float scale = norm > gradient_clip ? static_cast<float>(gradient_clip / norm) : 1.0f;
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      LayerState& layer = layers[l];
+      team.run([&](int worker) {
+        for (int tile = 0; tile < layer.tiles(); ++tile) {
+          if (layer.owner(tile) != worker) continue;
+          float* gradient = layer.kept_gradient(tile);
+          if (scale != 1.0f) {
+            for (std::size_t i = 0; i < layer.tile_floats(); ++i) gradient[i] *= scale;
+            for (int i = 0; i < layer.width(); ++i) layer.bias_gradient(tile)[i] *= scale;
+          }
+          update_tile(layer, tile, gradient, {&update, static_cast<int>(l)}, scratch[worker]);
+        }
+      });
+    }
+  }
+
+  void export_gradient(Parameters& gradient) {
+    gradient.layers.clear();
+    for (LayerState& layer : layers) {
+      LayerParameters& out = gradient.layers.emplace_back();
+      std::vector<const float*> weights, biases;
+      for (int tile = 0; tile < layer.tiles(); ++tile) weights.push_back(layer.kept_gradient(tile)), biases.push_back(layer.bias_gradient(tile));
+      out.weight.resize(static_cast<std::size_t>(layer.size()) * layer.inputs());
+      layer.to_canonical(false, weights, out.weight.data());
+      if (!layer.spec().bias) continue;
+      out.bias.resize(layer.size());
+      layer.to_canonical(true, biases, out.bias.data());
+    }
+  }
+
+  LayerRecord record(const SpikeBatch& batch, int which, bool spikes, bool membrane, bool input_current);
+  void record_membranes(const SpikeRows& input, LayerState& layer, bool input_current, const PassContext& context, std::vector<float>& out);
+
+  const NetworkSpec network;
+  const Plan plan;
+  WorkerTeam& team;
+  std::vector<LayerState> layers;
+  std::size_t spiking_layers = 0;  // the first ones
+  std::vector<WorkerScratch> scratch;
+  OutputStage output_stage;
+  SpikeLists spare_active;
+  int last_samples = 0;  // of the last batch
+  int last_steps = 0;
+
+ private:
+  LayerState& make_layers() {
+    if (plan.layers.size() != network.layers.size()) throw InternalError("the plan is of another network");
+    layers.reserve(network.layers.size());
+    for (std::size_t l = 0; l < network.layers.size(); ++l) layers.emplace_back(network.layers[l], network.inputs_of(l), plan.layers[l]);
+    return layers.back();
+  }
+};
+
+namespace {
+
+/// Membranes of a spiking tile from a trace that lists every column: (steps, size) rows of the record.
+void copy_membranes(const LayerState& layer, int tile, int sample, int steps, float* out) {
+  const TileTrace& trace = layer.traces[tile];
+  std::size_t entry = trace.entry_start[sample];
+  for (int step = 0; step < steps; ++step, out += layer.size()) {
+    for (const std::size_t end = entry + trace.counts[static_cast<std::size_t>(sample) * steps + step]; entry < end; ++entry) {
+      const int neuron = tile * layer.width() + (trace.codes[entry] & kernels::kColumnBits);
+      if (neuron < layer.size()) out[neuron] = trace.membranes[entry];
+    }
+  }
+}
+
+}  // namespace
+
+void Engine::Implementation::record_membranes(const SpikeRows& input, LayerState& layer, bool input_current, const PassContext& context,
+                                              std::vector<float>& out) {
+  const AlignedBuffer<float> no_decay(layer.stride());
+  team.for_each(context.samples, [&](std::size_t sample, int worker) {
+    AlignedBuffer<float>& rows = scratch[worker].dense_input;
+    rows.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
+    for (int tile = 0; tile < layer.tiles(); ++tile) {
+      kernels::TileConstants constants = layer.constants(tile);
+      if (input_current) constants.decay = no_decay.data();
+      const kernels::TileInput from{layer.weights(tile), layer.bias(tile), input.offsets + sample * context.steps, input.ids};
+      kernels::forward_membrane(layer.width(), from, constants, context.steps, rows.data(), layer.width());
+      const int columns = std::min(layer.width(), layer.size() - tile * layer.width());
+      for (int step = 0; step < context.steps; ++step) {
+        std::copy_n(rows.data() + static_cast<std::size_t>(step) * layer.width(), columns,
+                    out.data() + (sample * context.steps + step) * layer.size() + tile * layer.width());
+      }
+    }
+  });
+}
+
+LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, bool spikes, bool membrane, bool input_current) {
+  check(batch);
+  LayerRecord result;
+  LayerState& layer = layers.at(which);
+  const PassContext context = context_of(batch);
+  const std::size_t below = std::min<std::size_t>(which, spiking_layers);
+  for (std::size_t l = 0; l < below; ++l) forward(l, batch, Listing::spikes_only, context);
+  if (membrane) result.membrane.resize(context.rows() * layer.size());
+  if (layer.spec().spiking()) {
+    const bool list_all = membrane && !input_current;
+    if (spikes || list_all) forward_sparse(layer, input_of(batch, which), list_all ? Listing::everything : Listing::spikes_only, context);
+    if (spikes) {
+      result.spikes.samples = batch.samples;
+      result.spikes.steps = batch.steps;
+      result.spikes.neurons = layer.size();
+      result.spikes.offsets = layer.spikes.offsets;
+      result.spikes.ids = layer.spikes.ids;
+      result.spikes.labels = batch.labels;
+    }
+    if (list_all) {
+      for (int tile = 0; tile < layer.tiles(); ++tile) {
+        for (int sample = 0; sample < batch.samples; ++sample) {
+          copy_membranes(layer, tile, sample, batch.steps, result.membrane.data() + static_cast<std::size_t>(sample) * batch.steps * layer.size());
+        }
+      }
+    }
+    if (membrane && input_current) record_membranes(input_of(batch, which), layer, true, context, result.membrane);
+    return result;
+  }
+  if (spikes) throw InternalError("layer " + layer.spec().name + " does not spike");
+  const bool on_dense_input = static_cast<std::size_t>(which) > spiking_layers;
+  if (!membrane) return result;
+  if (!on_dense_input) {
+    record_membranes(input_of(batch, which), layer, input_current, context, result.membrane);
+    return result;
+  }
+  // A linear layer has no memory: its membrane is its input current.
+  const SpikeRows input = input_of(batch, spiking_layers);
+  struct NoLoss final : ReadoutLoss {
+    SampleResult evaluate_membrane(const float*, float*, int, int, int, int, double) const override { return {}; }
+    SampleResult evaluate_counts(const std::uint32_t*, float*, int, int, int, double) const override { return {}; }
+  };
+  output_stage.run(input, nullptr, batch.labels, NoLoss(), false, {}, context);
+  for (std::size_t row = 0; row < context.rows(); ++row) {
+    std::copy_n(output_stage.membranes() + row * layer.stride(), layer.size(), result.membrane.data() + row * layer.size());
+  }
+  return result;
+}
+
+Engine::Engine(const NetworkSpec& network, const Plan& plan, WorkerTeam& team)
+    : implementation_(std::make_unique<Implementation>(network, plan, team)) {}
+Engine::~Engine() = default;
+
+const NetworkSpec& Engine::network() const { return implementation_->network; }
+
+void Engine::import_parameters(const Parameters& parameters) {
+  auto& layers = implementation_->layers;
+  if (parameters.layers.size() != layers.size()) throw InternalError("parameters of another network");
+  for (std::size_t l = 0; l < layers.size(); ++l) layers[l].import_parameters(parameters.layers[l]);
+}
+
+Parameters Engine::export_parameters() const {
+  Parameters parameters;
+  for (const LayerState& layer : implementation_->layers) parameters.layers.push_back(layer.export_parameters());
+  return parameters;
+}
+
+std::size_t Engine::block_size(BlockId block) const {
+  const LayerState& layer = implementation_->layers.at(block.layer);
+  return block.bias ? layer.width() : layer.tile_floats();
+}
+
+std::vector<BlockId> Engine::blocks() const {
+  std::vector<BlockId> blocks;
+  for (int l = 0; l < static_cast<int>(implementation_->layers.size()); ++l) {
+    const LayerState& layer = implementation_->layers[l];
+    for (int tile = 0; tile < layer.tiles(); ++tile) {
+      blocks.push_back({l, tile, false});
+      if (layer.spec().bias) blocks.push_back({l, tile, true});
+    }
+  }
+  return blocks;
+}
+
+std::vector<float> Engine::gather_canonical(int layer, bool bias, const std::vector<const float*>& blocks) const {
+  const LayerState& state = implementation_->layers.at(layer);
+  std::vector<float> canonical(static_cast<std::size_t>(state.size()) * (bias ? 1 : state.inputs()));
+  state.to_canonical(bias, blocks, canonical.data());
+  return canonical;
+}
+
+void Engine::scatter_canonical(int layer, bool bias, std::span<const float> canonical, const std::vector<float*>& blocks) const {
+  const LayerState& state = implementation_->layers.at(layer);
+  if (canonical.size() != static_cast<std::size_t>(state.size()) * (bias ? 1 : state.inputs())) throw InternalError("values of another layer");
+  state.from_canonical(bias, canonical.data(), blocks);
+}
+
+void Engine::set_window_low(double units_of_threshold) {
+  for (LayerState& layer : implementation_->layers) {
+    if (layer.spec().spiking()) layer.set_window_low(units_of_threshold);
+  }
+}
+
+BatchResult Engine::evaluate(const SpikeBatch& batch, const ReadoutLoss& loss) { return implementation_->step(batch, loss, false, nullptr, 0.0); }
+
+LayerRecord Engine::record(const SpikeBatch& batch, int layer, bool spikes, bool membrane, bool input_current) {
+  return implementation_->record(batch, layer, spikes, membrane, input_current);
+}
+
+BatchResult Engine::train_step(const SpikeBatch& batch, const ReadoutLoss& loss, ParameterUpdate& update, double gradient_clip) {
+  return implementation_->step(batch, loss, true, &update, gradient_clip);
+}
+
+BatchResult Engine::gradient(const SpikeBatch& batch, const ReadoutLoss& loss, Parameters& gradient) {
+  BatchResult result = implementation_->step(batch, loss, true, nullptr, 0.0);
+  implementation_->export_gradient(gradient);
+  return result;
+}
+
+const SpikeLists& Engine::spikes(int layer) const { return implementation_->layers.at(layer).spikes; }
+
+SpikeLists Engine::active(int layer) {
+  Implementation& self = *implementation_;
+  SpikeLists lists;
+  merge_active(self.layers.at(layer), {self.last_samples, self.last_steps, &self.team, &self.scratch, &self.plan}, lists);
+  return lists;
+}
+
+}  // namespace spikeloom

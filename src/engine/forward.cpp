@@ -1,0 +1,97 @@
+#include "engine/passes.hpp"
+
+namespace spikeloom {
+
+void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample, int steps, WorkerScratch& scratch) {
+  const int width = layer.width();
+  const std::size_t room = static_cast<std::size_t>(steps) * width;
+  scratch.codes.reserve_discard(room);
+  scratch.membranes.reserve_discard(room);
+  TileTrace& trace = layer.traces[tile];
+  const kernels::TraceOut out{trace.counts.data() + static_cast<std::size_t>(sample) * steps, scratch.codes.data(), scratch.membranes.data()};
+  const std::size_t entries = kernels::forward_spiking(width, input, layer.constants(tile, listing), steps, out);
+
+  std::size_t active = 0, spikes = 0;
+  for (std::size_t e = 0; e < entries; ++e) {
+    const std::uint8_t code = scratch.codes[e];
+    const std::uint32_t spiked = (code & kernels::kSpiked) != 0;
+    active += (code & kernels::kActive) != 0;
+    spikes += spiked;
+    trace.spike_counts[code & kernels::kColumnBits] += spiked;
+  }
+  const std::size_t start = trace.codes.size();
+  trace.codes.insert(trace.codes.end(), scratch.codes.data(), scratch.codes.data() + entries);
+  if (listing == Listing::active) {
+    trace.derivatives.resize(start + entries);
+    kernels::surrogate_derivatives(layer.spec().surrogate, static_cast<float>(layer.spec().threshold), scratch.membranes.data(), entries,
+                                   trace.derivatives.data() + start);
+  }
+  if (listing == Listing::everything || (listing == Listing::active && layer.spec().reset_gradient)) {
+    trace.membranes.insert(trace.membranes.end(), scratch.membranes.data(), scratch.membranes.data() + entries);
+  }
+  trace.entry_start.push_back(start + entries);
+  trace.active_start.push_back(trace.active_start.back() + active);
+  trace.spike_start.push_back(trace.spike_start.back() + spikes);
+}
+
+void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
+  context.team->run([&](int worker) {
+    for (int tile = 0; tile < layer.tiles(); ++tile) {
+      if (layer.owner(tile) != worker) continue;
+      layer.traces[tile].clear(context.rows(), layer.width());
+      for (int sample = 0; sample < context.samples; ++sample) {
+        const kernels::TileInput from{layer.weights(tile), layer.bias(tile), input.offsets + static_cast<std::size_t>(sample) * context.steps, input.ids};
+        forward_sample(layer, tile, from, listing, sample, context.steps, (*context.scratch)[worker]);
+      }
+    }
+  });
+  merge_spikes(layer, context);
+}
+
+namespace {
+
+/// One sample's rows of a merged list; `place` is where its first id goes.
+void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t place, std::vector<std::size_t>& cursors, SpikeLists& out) {
+  const int tiles = layer.tiles();
+  cursors.resize(tiles);
+  for (int tile = 0; tile < tiles; ++tile) cursors[tile] = layer.traces[tile].entry_start[sample];
+  const std::size_t first_row = static_cast<std::size_t>(sample) * steps;
+  for (std::size_t row = first_row; row < first_row + steps; ++row) {
+    out.offsets[row] = place;
+    for (int tile = 0; tile < tiles; ++tile) {
+      const TileTrace& trace = layer.traces[tile];
+      const std::uint8_t* code = trace.codes.data() + cursors[tile];
+      const std::uint8_t* end = code + trace.counts[row];
+      cursors[tile] += trace.counts[row];
+      for (; code != end; ++code) {
+        if (*code & flag) out.ids[place++] = tile * layer.width() + (*code & kernels::kColumnBits);
+      }
+    }
+  }
+}
+
+/// Concatenates the tiles' entries that carry `flag`, row by row; `starts` are those entries' places per sample in each tile.
+void merge(const LayerState& layer, std::uint8_t flag, std::vector<std::size_t> TileTrace::*starts, const PassContext& context, SpikeLists& out) {
+  std::vector<std::uint32_t> base(context.samples + 1, 0);
+  for (const TileTrace& trace : layer.traces) {
+    for (int sample = 0; sample <= context.samples; ++sample) base[sample] += static_cast<std::uint32_t>((trace.*starts)[sample]);
+  }
+  out.offsets.resize(context.rows() + 1);
+  out.offsets.back() = base.back();
+  out.ids.resize(base.back());
+  context.team->for_each(context.samples, [&](std::size_t sample, int worker) {
+    merge_sample(layer, flag, static_cast<int>(sample), context.steps, base[sample], (*context.scratch)[worker].cursors, out);
+  });
+}
+
+}  // namespace
+
+void merge_spikes(LayerState& layer, const PassContext& context) {
+  merge(layer, kernels::kSpiked, &TileTrace::spike_start, context, layer.spikes);
+}
+
+void merge_active(const LayerState& layer, const PassContext& context, SpikeLists& out) {
+  merge(layer, kernels::kActive, &TileTrace::active_start, context, out);
+}
+
+}  // namespace spikeloom

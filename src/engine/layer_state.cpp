@@ -1,0 +1,135 @@
+#include "engine/layer_state.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "network/neuron_constants.hpp"
+#include <spikeloom/error.hpp>
+
+namespace spikeloom {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+template <class T>
+std::size_t bytes_of(const std::vector<T>& values) {
+  return values.size() * sizeof(T);
+}
+
+}  // namespace
+
+void TileTrace::clear(std::size_t rows, int width) {
+  counts.resize(rows);
+  codes.clear();
+  derivatives.clear();
+  membranes.clear();
+  entry_start.assign(1, 0);
+  active_start.assign(1, 0);
+  spike_start.assign(1, 0);
+  spike_counts.assign(width, 0);
+}
+
+std::size_t TileTrace::bytes() const {
+  return bytes_of(counts) + bytes_of(codes) + bytes_of(derivatives) + bytes_of(membranes) + bytes_of(entry_start) + bytes_of(active_start) +
+         bytes_of(spike_start) + bytes_of(spike_counts);
+}
+
+LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
+    : traces(plan.tiles),
+      spec_(&spec),
+      inputs_(inputs),
+      width_(plan.tile_width),
+      tiles_(plan.tiles),
+      owners_(plan.worker_of_tile),
+      window_low_(std::numeric_limits<double>::quiet_NaN()),
+      weights_(tiles_ * tile_floats()),
+      bias_(stride()),
+      bias_gradient_(stride()),
+      rate_gradient_(stride()),
+      plus_infinity_(width_),
+      minus_infinity_(width_) {
+  plus_infinity_.fill(kInfinity);
+  minus_infinity_.fill(-kInfinity);
+  decay_.assign(spec.size, 0.0f);
+  for (auto* columns : {&decay_columns_, &gain_, &threshold_, &spiked_slope_, &spiked_offset_, &window_low_columns_, &window_high_}) {
+    *columns = AlignedBuffer<float>(stride());
+  }
+  set_window_low(window_low_);
+}
+
+float* LayerState::kept_gradient(int tile) {
+  if (kept_gradient_.empty()) kept_gradient_ = AlignedBuffer<float>(weights_.size());
+  return kept_gradient_.data() + tile * tile_floats();
+}
+
+kernels::TileConstants LayerState::constants(int tile, Listing listing) const {
+  const int at = tile * width_;
+  const float* low = window_low_columns_.data() + at;
+  const float* high = window_high_.data() + at;
+  if (listing == Listing::spikes_only) low = plus_infinity_.data();
+  if (listing == Listing::everything) low = minus_infinity_.data(), high = plus_infinity_.data();
+  return {decay_columns_.data() + at, gain_.data() + at, threshold_.data() + at, spiked_slope_.data() + at, spiked_offset_.data() + at, low, high};
+}
+
+void LayerState::set_window_low(double units_of_threshold) {
+  window_low_ = units_of_threshold;
+  const NeuronConstants<float> constants = neuron_constants<float>(*spec_, decay_, window_low_);
+  const auto fill = [&](AlignedBuffer<float>& columns, const std::vector<float>& values, float padding) {
+    std::copy(values.begin(), values.end(), columns.begin());
+    std::fill(columns.begin() + values.size(), columns.end(), padding);
+  };
+  fill(decay_columns_, constants.decay, 0.0f);
+  fill(gain_, constants.gain, 0.0f);
+  fill(threshold_, constants.threshold, kInfinity);
+  fill(spiked_slope_, constants.spiked_slope, 0.0f);
+  fill(spiked_offset_, constants.spiked_offset, 0.0f);
+  fill(window_low_columns_, constants.window_low, kInfinity);
+  fill(window_high_, constants.window_high, kInfinity);
+}
+
+void LayerState::import_parameters(const LayerParameters& parameters) {
+  const std::size_t size = spec_->size;
+  if (parameters.weight.size() != size * inputs_ || parameters.decay.size() != size || (!parameters.bias.empty() && parameters.bias.size() != size)) {
+    throw InternalError("parameters of layer " + spec_->name + " have the wrong size");
+  }
+  std::vector<float*> weight_tiles, bias_tiles;
+  for (int tile = 0; tile < tiles_; ++tile) weight_tiles.push_back(weights(tile)), bias_tiles.push_back(bias(tile));
+  weights_.fill(0.0f);
+  bias_.fill(0.0f);
+  from_canonical(false, parameters.weight.data(), weight_tiles);
+  if (!parameters.bias.empty()) from_canonical(true, parameters.bias.data(), bias_tiles);
+  decay_ = parameters.decay;
+  set_window_low(window_low_);
+}
+
+LayerParameters LayerState::export_parameters() const {
+  LayerParameters parameters;
+  std::vector<const float*> weight_tiles, bias_tiles;
+  for (int tile = 0; tile < tiles_; ++tile) weight_tiles.push_back(weights(tile)), bias_tiles.push_back(bias(tile));
+  parameters.weight.resize(static_cast<std::size_t>(spec_->size) * inputs_);
+  to_canonical(false, weight_tiles, parameters.weight.data());
+  if (spec_->bias) {
+    parameters.bias.resize(spec_->size);
+    to_canonical(true, bias_tiles, parameters.bias.data());
+  }
+  parameters.decay = decay_;
+  return parameters;
+}
+
+void LayerState::to_canonical(bool bias, std::span<const float* const> tiles, float* canonical) const {
+  const std::size_t rows = bias ? 1 : inputs_;
+  for (std::size_t neuron = 0; neuron < static_cast<std::size_t>(spec_->size); ++neuron) {
+    const float* tile = tiles[neuron / width_] + neuron % width_;
+    for (std::size_t input = 0; input < rows; ++input) canonical[neuron * rows + input] = tile[input * width_];
+  }
+}
+
+void LayerState::from_canonical(bool bias, const float* canonical, std::span<float* const> tiles) const {
+  const std::size_t rows = bias ? 1 : inputs_;
+  for (std::size_t neuron = 0; neuron < static_cast<std::size_t>(spec_->size); ++neuron) {
+    float* tile = tiles[neuron / width_] + neuron % width_;
+    for (std::size_t input = 0; input < rows; ++input) tile[input * width_] = canonical[neuron * rows + input];
+  }
+}
+
+}  // namespace spikeloom

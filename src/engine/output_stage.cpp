@@ -1,0 +1,139 @@
+#include <algorithm>
+
+#include "engine/passes.hpp"
+
+namespace spikeloom {
+
+void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassContext& context, WorkerScratch& scratch) {
+  const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
+  float* out = trace_.data() + first_row * last_->stride();
+  const kernels::TileInput from_spikes{nullptr, nullptr, input.offsets + first_row, input.ids};
+  const auto forward_tiles = [&](LayerState& layer, float* membranes) {
+    for (int tile = 0; tile < layer.tiles(); ++tile) {
+      kernels::TileInput from = from_spikes;
+      from.weights = layer.weights(tile);
+      from.bias = layer.bias(tile);
+      kernels::forward_membrane(layer.width(), from, layer.constants(tile), context.steps, membranes + tile * layer.width(), layer.stride());
+    }
+  };
+  if (!hidden_) return forward_tiles(*last_, out);
+
+  scratch.dense_input.reserve_discard(static_cast<std::size_t>(context.steps) * hidden_->stride());
+  forward_tiles(*hidden_, scratch.dense_input.data());
+  const int width = last_->width();
+  scratch.currents.reserve_discard(static_cast<std::size_t>(context.steps) * width);
+  scratch.partials.reserve_discard(width);
+  std::fill_n(scratch.partials.data(), width, 0.0f);  // the bias is added by the neuron's own step
+  for (int tile = 0; tile < last_->tiles(); ++tile) {
+    kernels::linear_rows(width, scratch.dense_input.data(), hidden_->stride(), hidden_->size(), last_->weights(tile), scratch.partials.data(),
+                         context.steps, scratch.currents.data(), width);
+    kernels::TileInput from;
+    from.bias = last_->bias(tile);
+    from.currents = scratch.currents.data();
+    from.current_stride = width;
+    kernels::forward_membrane(width, from, last_->constants(tile), context.steps, out + tile * width, last_->stride());
+  }
+}
+
+std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* below, const std::vector<int>& labels, const ReadoutLoss& loss, bool train,
+                                           const UpdateRule& rule, const PassContext& context) {
+  const int stride = last_->stride();
+  const std::size_t sample_floats = static_cast<std::size_t>(context.steps) * stride;
+  std::vector<SampleResult> results(context.samples);
+  trace_.reserve_discard(context.rows() * stride);
+  bias_gradients_.reserve_discard(static_cast<std::size_t>(context.samples) * stride);
+  LayerState* spiking_below = train && !hidden_ ? below : nullptr;
+  if (spiking_below) prepare_spike_gradient(*spiking_below);
+
+  context.team->for_each(context.samples, [&](std::size_t s, int worker) {
+    const int sample = static_cast<int>(s);
+    WorkerScratch& scratch = (*context.scratch)[worker];
+    float* rows = trace_.data() + sample * sample_floats;
+    forward_sample(input, sample, context, scratch);
+    float* gradient = nullptr;
+    if (train) {
+      scratch.output_gradient.reserve_discard(sample_floats);
+      gradient = scratch.output_gradient.data();
+      std::fill_n(gradient, sample_floats, 0.0f);
+    }
+    results[sample] = loss.evaluate_membrane(rows, gradient, context.steps, last_->size(), stride, labels[sample], 1.0 / context.samples);
+    if (!train) return;
+
+    std::copy_n(gradient, sample_floats, rows);
+    float* bias_gradient = bias_gradients_.data() + static_cast<std::ptrdiff_t>(sample) * stride;
+    std::fill_n(bias_gradient, stride, 0.0f);
+    for (int tile = 0; tile < last_->tiles(); ++tile) {
+      kernels::backward_membrane(last_->width(), last_->constants(tile), context.steps, rows + tile * last_->width(), stride,
+                                 bias_gradient + tile * last_->width());
+    }
+    if (!spiking_below) return;
+    const std::uint32_t* offsets = spiking_below->active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
+    const std::size_t events = offsets[context.steps] - offsets[0];
+    scratch.partials.reserve_discard(events * (last_->tiles() + 1));
+    float* sum = scratch.partials.data() + events * last_->tiles();
+    std::vector<const float*> parts;
+    for (int tile = 0; tile < last_->tiles(); ++tile) {
+      float* part = scratch.partials.data() + events * tile;
+      kernels::input_gradient(last_->width(), last_->weights(tile), rows + tile * last_->width(), stride, context.steps, offsets,
+                              spiking_below->active.ids.data(), part);
+      parts.push_back(part);
+    }
+    kernels::add_in_order(parts, events, sum);
+    distribute_to_tiles(*spiking_below, sample, context.steps, sum, scratch);
+  });
+
+  if (!train) return results;
+  std::fill_n(last_->bias_gradient(0), stride, 0.0f);
+  for (int sample = 0; sample < context.samples; ++sample) {
+    for (int c = 0; c < stride; ++c) last_->bias_gradient(0)[c] += bias_gradients_[static_cast<std::size_t>(sample) * stride + c];
+  }
+  if (hidden_) {
+    backward_hidden(input, below, rule, context);
+  } else {
+    weight_gradients(input, rule, context);
+  }
+  return results;
+}
+
+void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rule, const PassContext& context) {
+  const int range_size = std::max(1, context.plan->delta_rows / context.steps);
+  transpose_events(input, context.steps, ranges_of({0, context.samples}, range_size), *context.team, transposed_);
+  last_->kept_gradient(0);
+  // The layer has one tile or few: workers share it by ranges of inputs instead, whose sums are as independent as tiles are.
+  constexpr int kIdsPerItem = 64;
+  const int ranges = (input.neurons + kIdsPerItem - 1) / kIdsPerItem;
+  context.team->for_each(ranges, [&](std::size_t i, int) {
+    const int first = static_cast<int>(i) * kIdsPerItem, end = std::min(first + kIdsPerItem, input.neurons);
+    for (int tile = 0; tile < last_->tiles(); ++tile) {
+      float* gradient = last_->kept_gradient(tile);
+      std::fill(gradient + first * last_->width(), gradient + end * last_->width(), 0.0f);
+      for (const TransposedEvents& events : transposed_) {
+        const float* rows = trace_.data() + static_cast<std::size_t>(events.samples.first) * context.steps * last_->stride() + tile * last_->width();
+        kernels::weight_gradient(last_->width(), events.starts.data(), events.event_rows.data(), first, end, rows, last_->stride(), gradient);
+      }
+    }
+  });
+  if (!rule.update) return;
+  for (int tile = 0; tile < last_->tiles(); ++tile) update_tile(*last_, tile, last_->kept_gradient(tile), rule, (*context.scratch)[0]);
+}
+
+void OutputStage::backward_hidden(const SpikeRows& input, LayerState* below, const UpdateRule& rule, const PassContext& context) {
+  const int width = hidden_->width(), outputs = last_->size();
+  weights_by_output_.reserve_discard(static_cast<std::size_t>(hidden_->tiles()) * outputs * width);
+  weights_by_output_.fill(0.0f);
+  for (int neuron = 0; neuron < hidden_->size(); ++neuron) {
+    for (int output = 0; output < outputs; ++output) {
+      weights_by_output_[(static_cast<std::size_t>(neuron / width) * outputs + output) * width + neuron % width] =
+          last_->weights(output / last_->width())[neuron * last_->width() + output % last_->width()];
+    }
+  }
+  for (int tile = 0; tile < last_->tiles(); ++tile) std::fill_n(last_->kept_gradient(tile), last_->tile_floats(), 0.0f);
+  const GradientSource source{last_, trace_.data(), weights_by_output_.data()};
+  UpdateRule hidden_rule = rule;
+  hidden_rule.layer = rule.layer - 1;
+  backward_sparse(*hidden_, input, below, source, hidden_rule, context);
+  if (!rule.update) return;
+  for (int tile = 0; tile < last_->tiles(); ++tile) update_tile(*last_, tile, last_->kept_gradient(tile), rule, (*context.scratch)[0]);
+}
+
+}  // namespace spikeloom

@@ -1,0 +1,211 @@
+#include "engine/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "network/neuron_constants.hpp"
+#include "network/scalar_models.hpp"
+
+namespace spikeloom {
+namespace {
+
+template <class Number>
+Number surrogate_derivative(const SurrogateSpec& surrogate, Number x) {
+  const SurrogateNumbers numbers = surrogate_numbers(surrogate);
+  const scalar::SurrogateConstants<Number> c{static_cast<Number>(numbers.slope), static_cast<Number>(numbers.amplitude), Number{1}};
+  switch (surrogate.kind) {
+    case SurrogateKind::superspike: return scalar::SuperSpike::derivative(c, x);
+    case SurrogateKind::triangle: return scalar::Triangle::derivative(c, x);
+    case SurrogateKind::box: return scalar::Box::derivative(c, x);
+    case SurrogateKind::quadratic: return scalar::Quadratic::derivative(c, x);
+    case SurrogateKind::arctan: return scalar::Arctan::derivative(c, x);
+  }
+  return Number{0};
+}
+
+/// One layer over the whole batch; all arrays are (samples * steps, size).
+template <class Number>
+struct DenseLayer {
+  DenseLayer(const LayerSpec& a_spec, int a_inputs, const LayerParameters& a_parameters, double window_low)
+      : spec(a_spec), inputs(a_inputs), size(a_spec.size), parameters(a_parameters),
+        constants(neuron_constants<Number>(a_spec, a_parameters.decay, window_low)) {}
+
+  void forward(const std::vector<Number>& input, std::size_t samples, int steps, const ForcedDecisions* forced, ReferenceResult<Number>& result);
+  /// From dLoss/ds (spiking) or dLoss/du to the gradients; returns dLoss/dinput.
+  std::vector<Number> backward(const std::vector<Number>& input, const std::vector<Number>& from_above, std::size_t samples, int steps,
+                               std::vector<Number>& weight_gradient, std::vector<Number>& bias_gradient) const;
+  const std::vector<Number>& output() const { return spec.spiking() ? spike : membrane; }
+
+  const LayerSpec& spec;
+  int inputs;
+  int size;
+  const LayerParameters& parameters;
+  NeuronConstants<Number> constants;
+  std::vector<Number> membrane;
+  std::vector<Number> spike;
+  std::vector<Number> derivative;  // h, 0 outside the active set
+};
+
+template <class Number>
+void count_difference(bool own, bool used, Number membrane, Number edge, double threshold, ReferenceResult<Number>& result) {
+  if (own == used) return;
+  ++result.differing_decisions;
+  result.farthest_difference = std::max(result.farthest_difference, std::fabs(static_cast<double>(membrane - edge)) / threshold);
+}
+
+/// Ones at the listed neurons.
+std::vector<char> as_mask(const SpikeLists& lists, std::size_t rows, int size) {
+  std::vector<char> mask(rows * size, 0);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::uint32_t e = lists.offsets[row]; e < lists.offsets[row + 1]; ++e) mask[row * size + lists.ids[e]] = 1;
+  }
+  return mask;
+}
+
+template <class Number>
+void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t samples, int steps, const ForcedDecisions* forced,
+                                 ReferenceResult<Number>& result) {
+  const std::size_t rows = samples * steps;
+  membrane.assign(rows * size, 0);
+  spike.assign(rows * size, 0);
+  derivative.assign(rows * size, 0);
+  std::vector<char> forced_spikes, forced_active;
+  if (forced) forced_spikes = as_mask(forced->spikes, rows, size), forced_active = as_mask(forced->active, rows, size);
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    for (int j = 0; j < size; ++j) {
+      const scalar::Lif::Constants<Number> lif{constants.decay[j], constants.gain[j], constants.threshold[j], constants.spiked_slope[j],
+                                               constants.spiked_offset[j]};
+      const scalar::LeakyIntegrator::Constants<Number> integrator{constants.decay[j], constants.gain[j]};
+      Number carry = 0;
+      for (std::size_t row = sample * steps; row < (sample + 1) * steps; ++row) {
+        Number current = parameters.bias.empty() ? Number{0} : static_cast<Number>(parameters.bias[j]);
+        for (int i = 0; i < inputs; ++i) current += static_cast<Number>(parameters.weight[static_cast<std::size_t>(j) * inputs + i]) * input[row * inputs + i];
+        const std::size_t at = row * size + j;
+        if (!spec.spiking()) {
+          membrane[at] = scalar::LeakyIntegrator::integrate(integrator, carry, current);
+          carry = scalar::LeakyIntegrator::carry(integrator, membrane[at]);
+          continue;
+        }
+        const Number u = membrane[at] = scalar::Lif::integrate(lif, carry, current);
+        bool fires = scalar::Lif::fires(lif, u);
+        bool active = u > constants.window_low[j] && u <= constants.window_high[j];
+        if (forced) {
+          count_difference(fires, forced_spikes[at] != 0, u, constants.threshold[j], spec.threshold, result);
+          const Number edge = std::fabs(u - constants.window_low[j]) < std::fabs(u - constants.window_high[j]) ? constants.window_low[j] : constants.window_high[j];
+          count_difference(active, forced_active[at] != 0, u, edge, spec.threshold, result);
+          fires = forced_spikes[at] != 0;
+          active = forced_active[at] != 0;
+        }
+        spike[at] = fires ? 1 : 0;
+        derivative[at] = active ? surrogate_derivative<Number>(spec.surrogate, u - constants.threshold[j]) : Number{0};
+        carry = scalar::Lif::carry(lif, u, fires);
+      }
+    }
+  }
+}
+
+template <class Number>
+std::vector<Number> DenseLayer<Number>::backward(const std::vector<Number>& input, const std::vector<Number>& from_above, std::size_t samples, int steps,
+                                                 std::vector<Number>& weight_gradient, std::vector<Number>& bias_gradient) const {
+  weight_gradient.assign(static_cast<std::size_t>(size) * inputs, 0);
+  bias_gradient.assign(size, 0);
+  std::vector<Number> input_gradient(samples * steps * inputs, 0);
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    for (int j = 0; j < size; ++j) {
+      const scalar::Lif::Constants<Number> lif{constants.decay[j], constants.gain[j], constants.threshold[j], constants.spiked_slope[j],
+                                               constants.spiked_offset[j]};
+      const scalar::LeakyIntegrator::Constants<Number> integrator{constants.decay[j], constants.gain[j]};
+      Number delta = 0;
+      for (std::size_t row = (sample + 1) * steps; row-- > sample * steps;) {
+        const std::size_t at = row * size + j;
+        if (!spec.spiking()) {
+          delta = scalar::LeakyIntegrator::adjoint(integrator, from_above[at], delta);
+        } else if (spec.reset_gradient) {
+          const Number jump = derivative[at] * scalar::Lif::reset_jump(lif, membrane[at]);
+          delta = scalar::Lif::adjoint_through_reset(lif, spike[at] != 0, jump, derivative[at] * from_above[at], delta);
+        } else {
+          delta = scalar::Lif::adjoint(lif, spike[at] != 0, derivative[at] * from_above[at], delta);
+        }
+        const Number scaled = constants.gain[j] * delta;
+        bias_gradient[j] += scaled;
+        for (int i = 0; i < inputs; ++i) {
+          const std::size_t weight = static_cast<std::size_t>(j) * inputs + i;
+          weight_gradient[weight] += scaled * input[row * inputs + i];
+          input_gradient[row * inputs + i] += scaled * static_cast<Number>(parameters.weight[weight]);
+        }
+      }
+    }
+  }
+  return input_gradient;
+}
+
+/// Adds the regulariser of one layer to dLoss/ds and returns it.
+template <class Number>
+double add_regulariser(const DenseLayer<Number>& layer, std::size_t rows, std::vector<Number>& from_above) {
+  double total = 0.0;
+  for (int j = 0; j < layer.size; ++j) {
+    double rate = 0.0;
+    for (std::size_t row = 0; row < rows; ++row) rate += static_cast<double>(layer.spike[row * layer.size + j]);
+    rate /= static_cast<double>(rows);
+    const double below = std::max(0.0, layer.spec.rate_lower - rate), above = std::max(0.0, rate - layer.spec.rate_upper);
+    total += (layer.spec.rate_lower_weight * below * below + layer.spec.rate_upper_weight * above * above) / layer.size;
+    const double slope = 2.0 * (layer.spec.rate_upper_weight * above - layer.spec.rate_lower_weight * below) / (layer.size * static_cast<double>(rows));
+    for (std::size_t row = 0; row < rows; ++row) from_above[row * layer.size + j] += static_cast<Number>(slope);
+  }
+  return total;
+}
+
+}  // namespace
+
+template <class Number>
+ReferenceResult<Number> reference_step(const NetworkSpec& network, const Parameters& parameters, const SpikeBatch& batch,
+                                       const ReferenceLoss<Number>& loss, const std::vector<ForcedDecisions>& forced, double window_low) {
+  ReferenceResult<Number> result;
+  const std::size_t rows = batch.rows(), samples = batch.samples;
+  std::vector<Number> input(rows * batch.neurons, 0);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::uint32_t e = batch.offsets[row]; e < batch.offsets[row + 1]; ++e) input[row * batch.neurons + batch.ids[e]] += 1;
+  }
+
+  std::vector<DenseLayer<Number>> layers;
+  for (std::size_t l = 0; l < network.layers.size(); ++l) layers.emplace_back(network.layers[l], network.inputs_of(l), parameters.layers[l], window_low);
+  const auto input_of = [&](std::size_t l) -> const std::vector<Number>& { return l == 0 ? input : layers[l - 1].output(); };
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    layers[l].forward(input_of(l), samples, batch.steps, l < forced.size() ? &forced[l] : nullptr, result);
+    std::uint64_t spikes = 0;
+    for (const Number s : layers[l].spike) spikes += s != 0;
+    result.spikes.push_back(spikes);
+  }
+
+  const DenseLayer<Number>& last = layers.back();
+  std::vector<Number> gradient(rows * last.size, 0);
+  const Number scale = Number{1} / static_cast<Number>(samples);
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    const std::size_t at = sample * batch.steps * last.size;
+    if (!last.spec.spiking()) {
+      result.loss += loss(static_cast<int>(sample), last.membrane.data() + at, gradient.data() + at, batch.labels[sample], scale);
+      continue;
+    }
+    std::vector<Number> counts(last.size, 0), count_gradient(last.size, 0);
+    for (int step = 0; step < batch.steps; ++step) {
+      for (int c = 0; c < last.size; ++c) counts[c] += last.spike[at + static_cast<std::size_t>(step) * last.size + c];
+    }
+    result.loss += loss(static_cast<int>(sample), counts.data(), count_gradient.data(), batch.labels[sample], scale);
+    for (int step = 0; step < batch.steps; ++step) std::copy(count_gradient.begin(), count_gradient.end(), gradient.begin() + at + step * last.size);
+  }
+
+  result.weight_gradient.resize(layers.size());
+  result.bias_gradient.resize(layers.size());
+  for (std::size_t l = layers.size(); l-- > 0;) {
+    if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradient);
+    gradient = layers[l].backward(input_of(l), gradient, samples, batch.steps, result.weight_gradient[l], result.bias_gradient[l]);
+  }
+  return result;
+}
+
+template ReferenceResult<float> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&, const ReferenceLoss<float>&,
+                                               const std::vector<ForcedDecisions>&, double);
+template ReferenceResult<double> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&, const ReferenceLoss<double>&,
+                                                const std::vector<ForcedDecisions>&, double);
+
+}  // namespace spikeloom

@@ -1,0 +1,49 @@
+// Lists of neuron ids per (sample, step), as layers exchange them, and the same events sorted by id, as weight gradients want them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/worker_team.hpp"
+
+namespace spikeloom {
+
+/// A view of compressed sparse rows over (sample, step): row r holds ids[offsets[r]] .. ids[offsets[r + 1]], ascending.
+struct SpikeRows {
+  const std::uint32_t* offsets = nullptr;
+  const std::uint32_t* ids = nullptr;
+  int neurons = 0;
+};
+
+/// The storage behind it.
+struct SpikeLists {
+  std::vector<std::uint32_t> offsets;
+  std::vector<std::uint32_t> ids;
+
+  SpikeRows view(int neurons) const { return {offsets.data(), ids.data(), neurons}; }
+  std::size_t bytes() const { return (offsets.size() + ids.size()) * sizeof(std::uint32_t); }
+};
+
+/// A range of samples of a batch.
+struct SampleRange {
+  int first = 0;
+  int last = 0;  // one past
+  int size() const { return last - first; }
+};
+
+/// Events of some samples sorted by id, then by row: the rows of id are event_rows[starts[id]] .. event_rows[starts[id + 1]], counted from the
+/// range's first row.
+struct TransposedEvents {
+  SampleRange samples;
+  std::vector<std::uint32_t> starts;
+  std::vector<std::uint32_t> event_rows;
+};
+
+/// Sorts the events of `input` range by range, in parallel over the ranges.
+void transpose_events(const SpikeRows& input, int steps, std::span<const SampleRange> ranges, WorkerTeam& team, std::vector<TransposedEvents>& out);
+
+/// [0, samples) in ranges of `size`.
+std::vector<SampleRange> ranges_of(SampleRange samples, int size);
+
+}  // namespace spikeloom

@@ -1,0 +1,155 @@
+// Forward passes of a tile: the loop over time is inside, the carried membranes stay in registers, and each input spike adds one row of weights.
+#include "kernels/kernels.hpp"
+
+#include <bit>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/forward.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/lanes.inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace spikeloom::kernels::HWY_NAMESPACE {
+namespace {
+
+#include "network/models/leaky_integrator.inl.hpp"
+#include "network/models/lif.inl.hpp"
+#include "network/surrogates.inl.hpp"
+
+/// I[t] without the gain: bias plus the rows of the step's spikes in ascending id, or bias plus a row made by a matrix product.
+template <int kVectors>
+HWY_INLINE void input_of_step(const TileInput& input, int step, Lanes (&sum)[kVectors]) {
+  for (int i = 0; i < kVectors; ++i) sum[i] = load(input.bias + i * kLanes);
+  if (input.currents) {
+    const float* row = input.currents + step * input.current_stride;
+    for (int i = 0; i < kVectors; ++i) sum[i] = sum[i] + load_unaligned(row + i * kLanes);
+    return;
+  }
+  const std::uint32_t* end = input.ids + input.offsets[step + 1];
+  for (const std::uint32_t* id = input.ids + input.offsets[step]; id != end; ++id) {
+    const float* row = input.weights + std::size_t{*id} * (kVectors * kLanes);
+    for (int i = 0; i < kVectors; ++i) sum[i] = sum[i] + load(row + i * kLanes);
+  }
+}
+
+template <int kWidth>
+std::size_t spiking(const TileInput& input, const TileConstants& c, int steps, const TraceOut& out) {
+  constexpr int kVectors = kWidth / kLanes;
+  Lanes carry[kVectors];
+  for (int i = 0; i < kVectors; ++i) carry[i] = lanes(0.0f);
+  alignas(64) float membranes[kWidth];
+  std::size_t entries = 0;
+  for (int step = 0; step < steps; ++step) {
+    Lanes sum[kVectors];
+    input_of_step<kVectors>(input, step, sum);
+    std::uint64_t spiked_bits = 0;
+    std::uint64_t active_bits = 0;
+    for (int i = 0; i < kVectors; ++i) {
+      const int at = i * kLanes;
+      const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at), load(c.spiked_slope + at),
+                                            load(c.spiked_offset + at)};
+      const Lanes membrane = Lif::integrate(constants, carry[i], sum[i]);
+      const LaneMask spiked = Lif::fires(constants, membrane);
+      const LaneMask active = (membrane > load(c.window_low + at)) & (membrane <= load(c.window_high + at));
+      carry[i] = Lif::carry(constants, membrane, spiked);
+      store(membrane, membranes + at);
+      spiked_bits |= bits_of(spiked) << at;
+      active_bits |= bits_of(active) << at;
+    }
+    std::uint64_t listed = spiked_bits | active_bits;
+    out.counts[step] = static_cast<std::uint8_t>(std::popcount(listed));
+    for (; listed != 0; listed &= listed - 1, ++entries) {
+      const int column = std::countr_zero(listed);
+      out.codes[entries] = static_cast<std::uint8_t>(column | (spiked_bits >> column & 1) << 6 | (active_bits >> column & 1) << 7);
+      out.membranes[entries] = membranes[column];
+    }
+  }
+  return entries;
+}
+
+template <int kWidth>
+void membrane_only(const TileInput& input, const TileConstants& c, int steps, float* membrane, std::ptrdiff_t stride) {
+  constexpr int kVectors = kWidth / kLanes;
+  Lanes carry[kVectors];
+  for (int i = 0; i < kVectors; ++i) carry[i] = lanes(0.0f);
+  for (int step = 0; step < steps; ++step) {
+    Lanes sum[kVectors];
+    input_of_step<kVectors>(input, step, sum);
+    for (int i = 0; i < kVectors; ++i) {
+      const LeakyIntegrator::Constants<Lanes> constants{load(c.decay + i * kLanes), load(c.gain + i * kLanes)};
+      const Lanes u = LeakyIntegrator::integrate(constants, carry[i], sum[i]);
+      carry[i] = LeakyIntegrator::carry(constants, u);
+      store_unaligned(u, membrane + step * stride + i * kLanes);
+    }
+  }
+}
+
+template <class Surrogate>
+void derivatives_of(float slope, float amplitude, float threshold, const float* membranes, std::size_t count, float* derivatives) {
+  const SurrogateConstants<Lanes> constants{lanes(slope), lanes(amplitude), lanes(1.0f)};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Lanes x = load_unaligned(membranes + i) - lanes(threshold);
+    store_unaligned(Surrogate::template derivative<Lanes>(constants, x), derivatives + i);
+  }
+  if (i == count) return;
+  alignas(64) float rest[kLanes] = {};
+  for (std::size_t j = i; j < count; ++j) rest[j - i] = membranes[j];
+  store(Surrogate::template derivative<Lanes>(constants, load(rest) - lanes(threshold)), rest);
+  for (std::size_t j = i; j < count; ++j) derivatives[j] = rest[j - i];
+}
+
+std::size_t ForwardSpiking(int width, const TileInput& input, const TileConstants& constants, int steps, const TraceOut& out) {
+  if (width == 64) return spiking<64>(input, constants, steps, out);
+  if (width == 32) return spiking<32>(input, constants, steps, out);
+  return spiking<16>(input, constants, steps, out);
+}
+
+void ForwardMembrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane, std::ptrdiff_t stride) {
+  if (width == 64) return membrane_only<64>(input, constants, steps, membrane, stride);
+  if (width == 32) return membrane_only<32>(input, constants, steps, membrane, stride);
+  return membrane_only<16>(input, constants, steps, membrane, stride);
+}
+
+void SurrogateDerivatives(SurrogateKind kind, float slope, float amplitude, float threshold, const float* membranes, std::size_t count,
+                          float* derivatives) {
+  switch (kind) {
+    case SurrogateKind::superspike: return derivatives_of<SuperSpike>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::triangle: return derivatives_of<Triangle>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::box: return derivatives_of<Box>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::quadratic: return derivatives_of<Quadratic>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::arctan: return derivatives_of<Arctan>(slope, amplitude, threshold, membranes, count, derivatives);
+  }
+}
+
+}  // namespace
+}  // namespace spikeloom::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "network/neuron_constants.hpp"
+
+namespace spikeloom::kernels {
+
+HWY_EXPORT(ForwardSpiking);
+HWY_EXPORT(ForwardMembrane);
+HWY_EXPORT(SurrogateDerivatives);
+
+std::size_t forward_spiking(int width, const TileInput& input, const TileConstants& constants, int steps, const TraceOut& out) {
+  return HWY_DYNAMIC_DISPATCH(ForwardSpiking)(width, input, constants, steps, out);
+}
+
+void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane, std::ptrdiff_t stride) {
+  HWY_DYNAMIC_DISPATCH(ForwardMembrane)(width, input, constants, steps, membrane, stride);
+}
+
+void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count, float* derivatives) {
+  const SurrogateNumbers numbers = surrogate_numbers(surrogate);
+  HWY_DYNAMIC_DISPATCH(SurrogateDerivatives)
+  (surrogate.kind, static_cast<float>(numbers.slope), static_cast<float>(numbers.amplitude), threshold, membranes, count, derivatives);
+}
+
+}  // namespace spikeloom::kernels
+#endif

@@ -1,0 +1,159 @@
+#include "network/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include <spikeloom/error.hpp>
+#include "network/settings.hpp"
+
+namespace spikeloom {
+namespace {
+
+std::string layer_key(std::size_t layer, std::string_view name) { return fmt::format("layers.{}.{}", layer, name); }
+
+/// Position in a stack: spiking layers, then a leaky integrator, then a linear one.
+int rank_of(NeuronKind kind) {
+  switch (kind) {
+    case NeuronKind::lif:
+      return 0;
+    case NeuronKind::leaky_integrator:
+      return 1;
+    case NeuronKind::linear:
+      return 2;
+  }
+  throw InternalError("unknown neuron");
+}
+
+std::string_view neuron_name(NeuronKind kind) {
+  constexpr std::string_view kNames[] = {"lif", "li", "linear"};
+  return kNames[rank_of(kind)];
+}
+
+std::optional<Conflict> check_order(const NetworkSpec& network) {
+  for (std::size_t i = 1; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    const LayerSpec& below = network.layers[i - 1];
+    if (rank_of(below.neuron) == 0 || rank_of(layer.neuron) > rank_of(below.neuron)) continue;
+    return Conflict{
+        {layer_key(i, "neuron"), layer_key(i - 1, "neuron")},
+        fmt::format(
+            "layer {} ({}) follows layer {} ({}): lif layers come first, then at most one li, then at most one linear",
+            layer.name, neuron_name(layer.neuron), below.name, neuron_name(below.neuron))};
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> check_names(const NetworkSpec& network) {
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const std::string& name = network.layers[i].name;
+    if (!seen.insert(name).second) {
+      return Conflict{{layer_key(i, "name")},
+                      fmt::format("layers.{0}: the name {0} is taken by an earlier layer; names must differ", name)};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Networks made by a program have not gone through the parser: hold every value against the table.
+std::optional<Conflict> check_values(const NetworkSpec& network) {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    LayerSpec scratch;
+    const SettingTarget target{nullptr, &scratch, {}};
+    for (const Setting& setting : settings()) {
+      if (setting.section != "layers") continue;
+      const std::optional<SettingValue> value = setting.get(Configuration{}, &layer);
+      if (!value || setting.set(target, *value)) continue;
+      return Conflict{{layer_key(i, setting.name)},
+                      fmt::format("layers.{}.{} = {} is not allowed: it must be {}",
+                                  layer.name.empty() ? std::to_string(i + 1) : layer.name, setting.name,
+                                  to_toml_text(*value), setting.allowed)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> check_rates(const NetworkSpec& network) {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    if (layer.rate_lower <= layer.rate_upper) continue;
+    return Conflict{{layer_key(i, "rate_lower"), layer_key(i, "rate_upper")},
+                    fmt::format("layers.{}: rate_lower = {} is above rate_upper = {}", layer.name, layer.rate_lower,
+                                layer.rate_upper)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> check_data(const Configuration& configuration) {
+  const DataSpec& data = configuration.data;
+  if (data.train.empty()) return Conflict{{"data.train"}, "data.train is missing: a path to training data is required"};
+  if (data.folds > 0 && !data.test.empty()) {
+    return Conflict{
+        {"data.fold", "data.test"},
+        fmt::format(
+            "data.fold = \"{}/{}\" makes the test set from data.train, but data.test is given too: give one of them "
+            "(data.test = \"\" is none)",
+            data.fold, data.folds)};
+  }
+  if (data.classes > configuration.network.outputs()) {
+    return Conflict{{"data.classes", layer_key(configuration.network.layers.size() - 1, "size")},
+                    fmt::format("data.classes = {} is more than the {} neurons of the last layer, {}", data.classes,
+                                configuration.network.outputs(), configuration.network.layers.back().name)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> check_loss(const Configuration& configuration) {
+  const LossSpec& loss = configuration.loss;
+  const LayerSpec& last = configuration.network.layers.back();
+  const std::string last_key = layer_key(configuration.network.layers.size() - 1, "neuron");
+  if (loss.kind == LossKind::cross_entropy && last.spiking()) {
+    return Conflict{{"loss.kind", last_key},
+                    fmt::format("loss.kind = \"cross_entropy\" needs a last layer that does not spike (neuron = \"li\" "
+                                "or \"linear\"), but {} is lif; "
+                                "for spikes there are spike_count and squared_error",
+                                last.name)};
+  }
+  if (loss.kind != LossKind::cross_entropy && !last.spiking()) {
+    return Conflict{{"loss.kind", last_key},
+                    fmt::format("loss.kind = \"{}\" needs a last layer that spikes (neuron = \"lif\"), but {} is {}; "
+                                "for membranes there is cross_entropy",
+                                loss.kind == LossKind::spike_count ? "spike_count" : "squared_error", last.name,
+                                neuron_name(last.neuron))};
+  }
+  const bool counted = loss.decision == DecisionKind::automatic || loss.decision == DecisionKind::sum ||
+                       loss.decision == DecisionKind::mean;
+  if (last.spiking() && !counted) {
+    return Conflict{
+        {"loss.decision", "loss.kind"},
+        "loss.decision must be auto, sum or mean where the last layer spikes: the class of most spikes is chosen"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Conflict> find_conflict(const NetworkSpec& network) {
+  if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
+  for (const auto check : {check_values, check_names, check_order, check_rates}) {
+    if (auto conflict = check(network)) return conflict;
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> find_conflict(const Configuration& configuration) {
+  if (auto conflict = find_conflict(configuration.network)) return conflict;
+  for (const auto check : {check_data, check_loss}) {
+    if (auto conflict = check(configuration)) return conflict;
+  }
+  return std::nullopt;
+}
+
+void validate(const NetworkSpec& network) {
+  if (const auto conflict = find_conflict(network)) throw UserError(conflict->message);
+}
+
+}  // namespace spikeloom

@@ -1,0 +1,112 @@
+#include "network/parameters.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/elementary.hpp"
+#include "core/random.hpp"
+
+namespace spikeloom {
+namespace {
+
+/// Decay per neuron, drawn uniformly where the layer gives a range (of decays, or of time constants).
+std::vector<float> draw_decays(const NetworkSpec& network, const LayerSpec& layer, std::uint64_t seed) {
+  const RandomStream random(seed, "decay/" + layer.name);
+  const Range range = layer.decay_given ? layer.decay : layer.tau_mem_ms;
+  std::vector<float> decay(layer.size);
+  for (int j = 0; j < layer.size; ++j) {
+    const double drawn =
+        range.low == range.high ? range.low : range.low + (range.high - range.low) * random.uniform_at(j);
+    decay[j] = static_cast<float>(layer.decay_given ? drawn : exponential(-network.step_ms / drawn));
+  }
+  return decay;
+}
+
+double dot(const double* a, const double* b, std::size_t size) {
+  constexpr std::size_t kLanes = 8;  // sums that the compiler may keep in vectors
+  double lane[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    for (std::size_t l = 0; l < kLanes; ++l) lane[l] += a[i + l] * b[i + l];
+  }
+  double sum = 0.0;
+  for (; i < size; ++i) sum += a[i] * b[i];
+  for (const double part : lane) sum += part;
+  return sum;
+}
+
+/// Makes the rows of `matrix` (rows, columns), rows <= columns, orthonormal by modified Gram-Schmidt. Rows of random
+/// numbers are far from dependent, so one pass is accurate to some 1e-12.
+void orthonormalise_rows(std::vector<double>& matrix, std::size_t rows, std::size_t columns) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    double* row = matrix.data() + r * columns;
+    for (std::size_t q = 0; q < r; ++q) {
+      const double* other = matrix.data() + q * columns;
+      const double overlap = dot(row, other, columns);
+      for (std::size_t i = 0; i < columns; ++i) row[i] -= overlap * other[i];
+    }
+    const double inverse = 1.0 / std::sqrt(dot(row, row, columns));
+    for (std::size_t i = 0; i < columns; ++i) row[i] *= inverse;
+  }
+}
+
+/// (outputs, inputs) with orthonormal rows, or columns where there are more outputs than inputs, as
+/// torch.nn.init.orthogonal_.
+std::vector<float> orthogonal_weights(const RandomStream& random, std::size_t outputs, std::size_t inputs,
+                                      double gain) {
+  const std::size_t rows = std::min(outputs, inputs);
+  const std::size_t columns = std::max(outputs, inputs);
+  std::vector<double> matrix(rows * columns);
+  for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = random.normal_at(i);
+  orthonormalise_rows(matrix, rows, columns);
+  std::vector<float> weight(outputs * inputs);
+  for (std::size_t j = 0; j < outputs; ++j) {
+    for (std::size_t i = 0; i < inputs; ++i) {
+      weight[j * inputs + i] =
+          static_cast<float>(gain * (outputs <= inputs ? matrix[j * inputs + i] : matrix[i * outputs + j]));
+    }
+  }
+  return weight;
+}
+
+std::vector<float> draw_weights(const LayerSpec& layer, std::size_t inputs, std::uint64_t seed) {
+  const RandomStream random(seed, "weight/" + layer.name);
+  const auto outputs = static_cast<std::size_t>(layer.size);
+  if (layer.init == InitKind::lsuv) return orthogonal_weights(random, outputs, inputs, layer.init_gain);
+  const double root = std::sqrt(static_cast<double>(inputs));
+  std::vector<float> weight(outputs * inputs);
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    double value = 0.0;
+    switch (layer.init) {
+      case InitKind::uniform:
+        value = (2.0 * random.uniform_at(i) - 1.0) / root;
+        break;
+      case InitKind::kaiming:
+        value = random.normal_at(i) * std::sqrt(2.0) / root;
+        break;
+      case InitKind::normal:
+      case InitKind::rate:
+      case InitKind::lsuv:
+        value = random.normal_at(i) / root;
+        break;
+    }
+    weight[i] = static_cast<float>(layer.init_gain * value);
+  }
+  return weight;
+}
+
+}  // namespace
+
+Parameters initial_parameters(const NetworkSpec& network, std::uint64_t seed) {
+  Parameters parameters;
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    const LayerSpec& layer = network.layers[l];
+    LayerParameters& numbers = parameters.layers.emplace_back();
+    numbers.weight = draw_weights(layer, static_cast<std::size_t>(network.inputs_of(l)), seed);
+    if (layer.bias) numbers.bias.assign(layer.size, 0.0F);
+    numbers.decay = draw_decays(network, layer, seed);
+  }
+  return parameters;
+}
+
+}  // namespace spikeloom

@@ -1,0 +1,109 @@
+#include "train/optimizer.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <spikeloom/error.hpp>
+
+#include "core/elementary.hpp"
+
+namespace spikeloom {
+namespace {
+
+constexpr std::size_t kNoBlock = std::numeric_limits<std::size_t>::max();
+
+std::vector<Optimizer::BlockShape> shapes_of(const Engine& engine) {
+  std::vector<Optimizer::BlockShape> shapes;
+  for (const BlockId id : engine.blocks()) shapes.push_back({id, engine.block_size(id)});
+  return shapes;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const OptimizerSpec& spec, const Engine& engine) : Optimizer(spec, shapes_of(engine)) {}
+
+Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<BlockShape> blocks) : spec_(spec) {
+  const bool sgd = spec.kind == OptimizerKind::sgd;
+  if (!sgd && !(static_cast<float>(spec.epsilon) > 0.0F)) {
+    throw UserError(fmt::format("optimizer.epsilon: {} is out of range; allowed: 1e-30 to 1", spec.epsilon));
+  }
+  moment_names_ = sgd ? std::vector<std::string>{"momentum"} : std::vector<std::string>{"m", "v"};
+  for (const BlockShape& shape : blocks) {
+    auto& layers = index_[shape.id.bias];
+    if (layers.size() <= static_cast<std::size_t>(shape.id.layer)) layers.resize(shape.id.layer + 1);
+    auto& tiles = layers[shape.id.layer];
+    if (tiles.size() <= static_cast<std::size_t>(shape.id.tile)) tiles.resize(shape.id.tile + 1, kNoBlock);
+    tiles[shape.id.tile] = states_.size();
+    BlockState& state = states_.emplace_back();
+    state.shape = shape;
+    for (std::size_t moment = 0; moment < moment_names_.size(); ++moment) state.moments.emplace_back(shape.size);
+  }
+}
+
+Optimizer::BlockState& Optimizer::state_of(BlockId block) {
+  return states_[index_[block.bias].at(block.layer).at(block.tile)];
+}
+
+void Optimizer::begin_step(double learning_rate) {
+  ++steps_;
+  const auto t = static_cast<std::uint64_t>(steps_);
+  adam_.beta1 = static_cast<float>(spec_.beta1);
+  adam_.one_minus_beta1 = static_cast<float>(1.0 - spec_.beta1);
+  adam_.beta2 = static_cast<float>(spec_.beta2);
+  adam_.one_minus_beta2 = static_cast<float>(1.0 - spec_.beta2);
+  adam_.step_size = static_cast<float>(learning_rate / (1.0 - integer_power(spec_.beta1, t)));
+  adam_.inverse_root = static_cast<float>(1.0 / std::sqrt(1.0 - integer_power(spec_.beta2, t)));
+  adam_.epsilon = static_cast<float>(spec_.epsilon);
+  sgd_.learning_rate = static_cast<float>(learning_rate);
+  sgd_.momentum = static_cast<float>(spec_.momentum);
+  decay_of_weights_ = static_cast<float>(spec_.kind == OptimizerKind::adamw ? 1.0 - learning_rate * spec_.weight_decay
+                                                                            : spec_.weight_decay);
+}
+
+void Optimizer::apply(BlockId block, float* values, const float* gradient, std::size_t count) {
+  BlockState& state = state_of(block);
+  if (count != state.shape.size) throw InternalError("a block changed its size");
+  if (spec_.kind == OptimizerKind::sgd) {
+    SgdStep step = sgd_;
+    step.coupled_decay = block.bias ? 0.0F : decay_of_weights_;
+    state.fault = sgd_step(step, values, gradient, state.moments[0].data(), count);
+    return;
+  }
+  AdamStep step = adam_;
+  if (!block.bias) (spec_.kind == OptimizerKind::adamw ? step.keep : step.coupled_decay) = decay_of_weights_;
+  state.fault = adam_step(step, values, gradient, state.moments[0].data(), state.moments[1].data(), count);
+}
+
+void Optimizer::check(const NetworkSpec& network) const {
+  for (const BlockState& state : states_) {
+    if (state.fault == BlockFault::none) continue;
+    const std::string parameter =
+        network.layers[state.shape.id.layer].name + (state.shape.id.bias ? ".bias" : ".weight");
+    if (state.fault == BlockFault::gradient) {
+      throw NumericalError(fmt::format("training step {}: the gradient of {} is NaN or infinite", steps_, parameter));
+    }
+    throw NumericalError(
+        fmt::format("training step {}: {} became NaN or infinite; a smaller optimizer.learning_rate or "
+                    "optimizer.gradient_clip may help",
+                    steps_, parameter));
+  }
+}
+
+std::vector<const float*> Optimizer::moment_blocks(std::size_t moment, int layer, bool bias) const {
+  std::vector<const float*> blocks;
+  if (index_[bias].size() <= static_cast<std::size_t>(layer)) return blocks;
+  for (const std::size_t state : index_[bias][layer]) blocks.push_back(states_[state].moments[moment].data());
+  return blocks;
+}
+
+std::vector<float*> Optimizer::moment_blocks(std::size_t moment, int layer, bool bias) {
+  std::vector<float*> blocks;
+  for (const float* block : std::as_const(*this).moment_blocks(moment, layer, bias))
+    blocks.push_back(const_cast<float*>(block));
+  return blocks;
+}
+
+}  // namespace spikeloom

@@ -1,0 +1,131 @@
+// What a run's bits must not depend on: threads, placement, grouping, instruction set.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "engine/engine.hpp"
+#include "kernels/kernels.hpp"
+#include "random_case.hpp"
+#include "train/losses.hpp"
+#include "train/optimizer.hpp"
+
+namespace spikeloom::testing {
+namespace {
+
+/// Feed-forward net with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
+Case training_case(bool linear_on_integrator) {
+  Case test;
+  test.network.channels = 130;
+  test.network.layers.push_back(lif_layer("hidden1", 200));
+  test.network.layers.push_back(lif_layer("hidden2", 150));
+  test.network.layers[1].reset_gradient = true;
+  test.network.layers[1].reset = ResetKind::subtract;
+  test.network.layers[0].rate_upper_weight = 1.0;
+  test.network.layers[0].rate_upper = 0.01;
+  if (linear_on_integrator) test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
+  test.network.layers.push_back(readout_layer("output", 20, linear_on_integrator ? NeuronKind::linear : NeuronKind::leaky_integrator));
+  test.batch = random_batch(17, 40, 130, 20, 0.05, RandomStream(5, "batch"));
+  test.parameters = random_parameters(test.network, 0.05, Liveliness::ordinary, RandomStream(5, "parameters"));
+  return test;
+}
+
+struct Setup {
+  EngineMode mode = EngineMode::sparse;
+  int workers = 1;
+  double gradient_clip = 0.0;
+  std::function<void(Plan&)> change_plan = [](Plan&) {};
+};
+
+/// Twenty AdamW steps; all weights, biases one after the other.
+std::vector<float> trained(const Case& test, const Setup& setup) {
+  WorkerTeam team(setup.workers, false);
+  Plan plan = make_plan(test.network, setup.mode, setup.workers);
+  setup.change_plan(plan);
+  Engine engine(test.network, plan, team);
+  engine.import_parameters(test.parameters);
+  OptimizerSpec spec;
+  spec.learning_rate = 5e-3;
+  spec.weight_decay = 0.01;
+  Optimizer optimizer(spec, engine);
+  const auto loss = make_readout_loss(test.loss, test.network);
+  for (int step = 0; step < 20; ++step) {
+    optimizer.begin_step(spec.learning_rate);
+    engine.train_step(test.batch, *loss, optimizer, setup.gradient_clip);
+  }
+  std::vector<float> all;
+  for (const LayerParameters& layer : engine.export_parameters().layers) {
+    all.insert(all.end(), layer.weight.begin(), layer.weight.end());
+    all.insert(all.end(), layer.bias.begin(), layer.bias.end());
+  }
+  return all;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+class Determinism : public ::testing::TestWithParam<std::tuple<EngineMode, bool>> {
+ protected:
+  EngineMode mode() const { return std::get<0>(GetParam()); }
+  Case test_ = training_case(std::get<1>(GetParam()));
+};
+
+TEST_P(Determinism, WeightsAfterTwentyStepsAreTheSameForAnyNumberOfThreads) {
+  for (const double clip : {0.0, 0.05}) {
+    const std::vector<float> one = trained(test_, {mode(), 1, clip});
+    for (const int workers : {2, 3, 7}) EXPECT_TRUE(same_bits(one, trained(test_, {mode(), workers, clip}))) << workers << " threads, clip " << clip;
+  }
+}
+
+TEST_P(Determinism, WeightsDoNotDependOnWhoOwnsATile) {
+  const std::vector<float> usual = trained(test_, {mode(), 3});
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const auto shuffle = [seed](Plan& plan) {
+      RandomStream random(seed, "owners");
+      for (LayerPlan& layer : plan.layers) {
+        for (int& worker : layer.worker_of_tile) worker = static_cast<int>(random.below(3));
+      }
+    };
+    EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 3, 0.0, shuffle}))) << "assignment " << seed;
+  }
+}
+
+TEST_P(Determinism, WeightsDoNotDependOnGroupSizes) {
+  const std::vector<float> usual = trained(test_, {mode(), 2});
+  for (const int rows : {1, 40, 200, 100000}) {
+    for (const std::size_t budget : {std::size_t{1}, std::size_t{1} << 15}) {
+      const auto groups = [=](Plan& plan) { plan.delta_rows = rows, plan.partial_budget_bytes = budget; };
+      EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 2, 0.0, groups}))) << rows << " rows, " << budget << " bytes";
+    }
+  }
+}
+
+TEST_P(Determinism, TrainingChangesTheWeights) {
+  const std::vector<float> after = trained(test_, {mode(), 1});
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < test_.parameters.layers[0].weight.size(); ++i) changed += after[i] != test_.parameters.layers[0].weight[i];
+  EXPECT_GT(changed, test_.parameters.layers[0].weight.size() / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
+                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic), ::testing::Bool()));
+
+TEST(InstructionSets, WeightsAreTheSameOnAllThatHaveFma) {
+  const Case test = training_case(false);
+  std::vector<float> first;
+  int compared = 0;
+  for (const std::string& target : kernels::available_targets()) {
+    if (target.starts_with("SS")) continue;  // SSE: no FMA, other bits by design
+    kernels::limit_to_target(target);
+    const std::vector<float> weights = trained(test, {EngineMode::sparse, 2});
+    if (first.empty()) first = weights;
+    EXPECT_TRUE(same_bits(first, weights)) << target;
+    ++compared;
+  }
+  kernels::limit_to_target("");
+  if (compared < 2) GTEST_SKIP() << "this CPU has only " << compared << " instruction set with FMA";
+}
+
+}  // namespace
+}  // namespace spikeloom::testing

@@ -1,0 +1,111 @@
+// Random networks, batches and parameters for property tests of the engine.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/random.hpp"
+#include "data/spike_batch.hpp"
+#include "network/parameters.hpp"
+#include <spikeloom/configuration.hpp>
+
+namespace spikeloom::testing {
+
+/// A whole case: what is trained, on what, with which loss.
+struct Case {
+  NetworkSpec network;
+  LossSpec loss;
+  SpikeBatch batch;
+  Parameters parameters;
+  double window_low = std::nan("");
+};
+
+/// How lively the network is.
+enum class Liveliness { ordinary, silent, all_fire };
+
+inline LayerSpec lif_layer(const std::string& name, int size) {
+  LayerSpec layer;
+  layer.name = name;
+  layer.size = size;
+  layer.decay_given = true;
+  return layer;
+}
+
+inline LayerSpec readout_layer(const std::string& name, int size, NeuronKind neuron) {
+  LayerSpec layer = lif_layer(name, size);
+  layer.neuron = neuron;
+  return layer;
+}
+
+/// Spikes with another density in each sample; every seventh sample is empty.
+inline SpikeBatch random_batch(int samples, int steps, int neurons, int classes, double activity, RandomStream random) {
+  SpikeBatch batch;
+  batch.samples = samples;
+  batch.steps = steps;
+  batch.neurons = neurons;
+  for (int sample = 0; sample < samples; ++sample) {
+    const double density = sample % 7 == 6 ? 0.0 : activity * random.uniform(0.2, 1.8);
+    for (int step = 0; step < steps; ++step) {
+      for (int neuron = 0; neuron < neurons; ++neuron) {
+        if (random.uniform() < density) batch.ids.push_back(static_cast<std::uint32_t>(neuron));
+      }
+      batch.offsets.push_back(static_cast<std::uint32_t>(batch.ids.size()));
+    }
+    batch.labels.push_back(static_cast<int>(random.below(classes)));
+  }
+  return batch;
+}
+
+/// Weights of a size that makes about a tenth of the neurons fire now and then at the given input activity, decays drawn in the layer's range.
+inline Parameters random_parameters(const NetworkSpec& network, double input_activity, Liveliness liveliness, RandomStream random) {
+  Parameters parameters;
+  double activity = input_activity;
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    const LayerSpec& layer = network.layers[l];
+    LayerParameters& out = parameters.layers.emplace_back();
+    const int inputs = network.inputs_of(l);
+    const double decay_mean = (layer.decay.low + layer.decay.high) / 2.0;
+    const double gain = layer.input_scaling == InputScaling::leak ? (1.0 - decay_mean) * layer.input_gain : layer.input_gain;
+    const double memory = std::min(20.0, 1.0 / (1.0001 - decay_mean));  // steps that add up in the membrane
+    const double spread = layer.threshold / (gain * std::sqrt(std::max(1.0, inputs * activity * memory)));
+    const double scale = liveliness == Liveliness::silent ? 0.01 : 0.8;
+    for (int i = 0; i < layer.size * inputs; ++i) out.weight.push_back(static_cast<float>(scale * spread * random.normal()));
+    for (int j = 0; j < layer.size; ++j) {
+      if (layer.bias) out.bias.push_back(static_cast<float>(liveliness == Liveliness::all_fire ? 3.0 * layer.threshold / gain : 0.05 * spread * random.normal()));
+      out.decay.push_back(static_cast<float>(random.uniform(layer.decay.low, layer.decay.high)));
+    }
+    activity = 0.1;
+  }
+  return parameters;
+}
+
+template <class T>
+T pick(RandomStream& random, std::initializer_list<T> values) {
+  return values.begin()[random.below(values.size())];
+}
+
+/// Constants of a spiking layer drawn from everything that can be configured.
+inline void randomise_layer(LayerSpec& layer, RandomStream& random) {
+  const double decay = pick(random, {0.0, 0.5, 0.9, 0.95, 0.99});
+  layer.decay = random.below(2) == 0 ? Range{decay, decay} : Range{0.5 * decay, decay};
+  layer.threshold = pick(random, {0.5, 1.0, 2.0});
+  layer.reset = pick(random, {ResetKind::zero, ResetKind::subtract, ResetKind::subtract_after_decay, ResetKind::none});
+  layer.reset_gradient = random.below(2) == 0;
+  layer.input_scaling = random.below(3) == 0 ? InputScaling::leak : InputScaling::none;
+  layer.input_gain = layer.input_scaling == InputScaling::leak ? 20.0 : pick(random, {1.0, 0.7});
+  layer.bias = random.below(3) != 0;
+  layer.surrogate.kind =
+      pick(random, {SurrogateKind::superspike, SurrogateKind::triangle, SurrogateKind::box, SurrogateKind::quadratic, SurrogateKind::arctan});
+  layer.surrogate.beta = pick(random, {1.0, 2.0, 10.0});
+  layer.surrogate.window_low = pick(random, {0.9, 0.5, -1.0, -100.0});
+  layer.surrogate.window_high = pick(random, {std::numeric_limits<double>::infinity(), 1.5, 1.05});
+  if (random.below(3) == 0) {
+    layer.rate_upper = 0.02;
+    layer.rate_upper_weight = 5.0;
+    layer.rate_lower = 0.01;
+    layer.rate_lower_weight = 7.0;
+  }
+}
+
+}  // namespace spikeloom::testing

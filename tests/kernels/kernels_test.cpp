@@ -1,0 +1,271 @@
+// Every kernel on every instruction set of this CPU against a plain loop.
+#include "kernels/kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "core/aligned_buffer.hpp"
+#include "core/random.hpp"
+#include "network/neuron_constants.hpp"
+#include "network/scalar_models.hpp"
+
+namespace spikeloom::kernels {
+namespace {
+
+constexpr int kInputs = 150;
+constexpr int kSteps = 37;
+
+AlignedBuffer<float> random_floats(std::size_t size, const char* purpose, double scale = 1.0) {
+  RandomStream random(3, purpose);
+  AlignedBuffer<float> values(size);
+  for (float& v : values) v = static_cast<float>(scale * random.normal());
+  return values;
+}
+
+/// Events of `rows` rows over `neurons` ids; some rows are empty, some full.
+struct Events {
+  Events(int rows, int neurons, double density) {
+    RandomStream random(4, "events");
+    for (int row = 0; row < rows; ++row) {
+      const double share = row % 9 == 4 ? 0.0 : row % 9 == 7 ? 1.0 : density;
+      for (int id = 0; id < neurons; ++id) {
+        if (random.uniform() < share) ids.push_back(static_cast<std::uint32_t>(id));
+      }
+      offsets.push_back(static_cast<std::uint32_t>(ids.size()));
+    }
+  }
+  std::vector<std::uint32_t> offsets{0};
+  std::vector<std::uint32_t> ids;
+};
+
+/// A tile of neurons with differing constants, the last two columns padding.
+struct Tile {
+  explicit Tile(int a_width, ResetKind reset) : width(a_width), weights(random_floats(kInputs * a_width, "weights", 0.2)), bias(random_floats(a_width, "bias", 0.05)) {
+    spec.reset = reset;
+    spec.surrogate.window_low = 0.7;
+    spec.surrogate.window_high = 1.6;
+    RandomStream random(6, "decay");
+    std::vector<float> decays;
+    for (int c = 0; c < width; ++c) decays.push_back(static_cast<float>(random.uniform(0.3, 0.99)));
+    values = neuron_constants<float>(spec, decays, std::nan(""));
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    for (int c = width - 2; c < width; ++c) {
+      values.decay[c] = 0.0f;
+      values.threshold[c] = values.window_low[c] = values.window_high[c] = kInfinity;
+      bias[c] = 0.0f;
+      for (int i = 0; i < kInputs; ++i) weights[i * width + c] = 0.0f;
+    }
+    const std::vector<float>* from[] = {&values.decay,        &values.gain,       &values.threshold,  &values.spiked_slope,
+                                        &values.spiked_offset, &values.window_low, &values.window_high};
+    for (int k = 0; k < 7; ++k) {
+      columns[k] = AlignedBuffer<float>(width);
+      std::copy(from[k]->begin(), from[k]->end(), columns[k].begin());
+    }
+  }
+  TileConstants constants() const {
+    return {columns[0].data(), columns[1].data(), columns[2].data(), columns[3].data(), columns[4].data(), columns[5].data(), columns[6].data()};
+  }
+  scalar::Lif::Constants<float> of_column(int c) const {
+    return {values.decay[c], values.gain[c], values.threshold[c], values.spiked_slope[c], values.spiked_offset[c]};
+  }
+  int width;
+  LayerSpec spec;
+  AlignedBuffer<float> weights, bias;
+  NeuronConstants<float> values;
+  AlignedBuffer<float> columns[7];
+};
+
+struct Trace {
+  explicit Trace(int width) : counts(kSteps), codes(kSteps * width), membranes(kSteps * width) {}
+  TraceOut out() { return {counts.data(), codes.data(), membranes.data()}; }
+  std::vector<std::uint8_t> counts, codes;
+  std::vector<float> membranes;
+  std::size_t entries = 0;
+};
+
+/// The plain loop that forward_spiking must equal to the bit on instruction sets with FMA.
+Trace plain_forward(const Tile& tile, const Events& events) {
+  Trace trace(tile.width);
+  std::vector<float> carry(tile.width, 0.0f);
+  for (int step = 0; step < kSteps; ++step) {
+    for (int c = 0; c < tile.width; ++c) {
+      float sum = tile.bias[c];
+      for (std::uint32_t e = events.offsets[step]; e < events.offsets[step + 1]; ++e) sum += tile.weights[events.ids[e] * tile.width + c];
+      const auto constants = tile.of_column(c);
+      const float u = scalar::Lif::integrate(constants, carry[c], sum);
+      const bool spiked = scalar::Lif::fires(constants, u);
+      const bool active = u > tile.values.window_low[c] && u <= tile.values.window_high[c];
+      carry[c] = scalar::Lif::carry(constants, u, spiked);
+      if (!spiked && !active) continue;
+      ++trace.counts[step];
+      trace.codes[trace.entries] = static_cast<std::uint8_t>(c | (spiked ? kSpiked : 0) | (active ? kActive : 0));
+      trace.membranes[trace.entries++] = u;
+    }
+  }
+  return trace;
+}
+
+class OnEveryTarget : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { limit_to_target(GetParam()); }
+  void TearDown() override { limit_to_target(""); }
+  bool has_fma() const { return !GetParam().starts_with("SS"); }
+  /// Equal bits with FMA; without, to rounding.
+  void expect_same(float a, float b, double scale = 1.0) const {
+    if (has_fma()) {
+      EXPECT_EQ(a, b);
+    } else {
+      EXPECT_NEAR(a, b, 1e-5 * scale);
+    }
+  }
+};
+
+TEST_P(OnEveryTarget, ForwardSpikingEqualsThePlainLoop) {
+  if (!has_fma()) GTEST_SKIP() << "without FMA a membrane at the threshold may fall on the other side";
+  for (const int width : {16, 32, 64}) {
+    for (const ResetKind reset : {ResetKind::zero, ResetKind::subtract, ResetKind::subtract_after_decay, ResetKind::none}) {
+      const Tile tile(width, reset);
+      const Events events(kSteps, kInputs, 0.1);
+      const Trace expected = plain_forward(tile, events);
+      Trace trace(width);
+      TileInput input{tile.weights.data(), tile.bias.data(), events.offsets.data(), events.ids.data()};
+      trace.entries = forward_spiking(width, input, tile.constants(), kSteps, trace.out());
+      ASSERT_GT(expected.entries, 20u);
+      ASSERT_EQ(trace.entries, expected.entries);
+      EXPECT_EQ(trace.counts, expected.counts);
+      EXPECT_EQ(trace.codes, expected.codes);
+      EXPECT_EQ(trace.membranes, expected.membranes);
+    }
+  }
+}
+
+TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
+  for (const int width : {16, 32, 64}) {
+    for (const bool through_reset : {false, true}) {
+      const Tile tile(width, ResetKind::subtract);
+      const Trace trace = plain_forward(tile, Events(kSteps, kInputs, 0.1));
+      const AlignedBuffer<float> h = random_floats(trace.entries, "h"), ds = random_floats(trace.entries, "ds"), rate = random_floats(width, "rate");
+      AlignedBuffer<float> rows(kSteps * width), jumps(kSteps * width), bias(width);
+      AlignedBuffer<std::uint64_t> masks(kSteps);
+      const TraceIn in{trace.counts.data(), trace.codes.data(), h.data(), through_reset ? trace.membranes.data() : nullptr};
+      backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, rows.data(), width, bias.data(), masks.data(), jumps.data());
+
+      for (int c = 0; c < width; ++c) {
+        // The column's own entries, by step.
+        std::vector<float> through(kSteps, 0.0f), jump(kSteps, 0.0f);
+        std::vector<bool> spiked(kSteps, false);
+        std::size_t entry = 0, active = 0;
+        for (int step = 0; step < kSteps; ++step) {
+          for (const std::size_t end = entry + trace.counts[step]; entry < end; ++entry) {
+            const bool is_active = trace.codes[entry] & kActive;
+            const float gradient = is_active ? ds[active++] : 0.0f;
+            if ((trace.codes[entry] & kColumnBits) != c) continue;
+            spiked[step] = trace.codes[entry] & kSpiked;
+            if (!is_active) continue;
+            through[step] = h[entry] * (gradient + rate[c]);
+            jump[step] = h[entry] * scalar::Lif::reset_jump(tile.of_column(c), trace.membranes[entry]);
+          }
+        }
+        float delta = 0.0f, sum = 0.0f;
+        for (int step = kSteps - 1; step >= 0; --step) {
+          const auto constants = tile.of_column(c);
+          delta = through_reset ? scalar::Lif::adjoint_through_reset(constants, bool(spiked[step]), jump[step], through[step], delta)
+                                : scalar::Lif::adjoint(constants, bool(spiked[step]), through[step], delta);
+          sum += constants.gain * delta;
+          expect_same(rows[step * width + c], constants.gain * delta, 10.0);
+        }
+        expect_same(bias[c], sum, 100.0);
+      }
+    }
+  }
+}
+
+TEST_P(OnEveryTarget, WeightGradientEqualsThePlainLoop) {
+  const Events by_id(kInputs, 300, 0.05);  // "rows" of by_id are the inputs, its ids the event rows
+  for (const int width : {16, 32, 64}) {
+    const AlignedBuffer<float> rows = random_floats(300 * width, "rows");
+    AlignedBuffer<float> gradient = random_floats(kInputs * width, "gradient");
+    AlignedBuffer<float> expected = gradient;
+    weight_gradient(width, by_id.offsets.data(), by_id.ids.data(), 3, kInputs, rows.data(), width, gradient.data());
+    for (int id = 3; id < kInputs; ++id) {
+      for (std::uint32_t e = by_id.offsets[id]; e < by_id.offsets[id + 1]; ++e) {
+        for (int c = 0; c < width; ++c) expected[id * width + c] += rows[by_id.ids[e] * width + c];
+      }
+    }
+    EXPECT_EQ(std::memcmp(gradient.data(), expected.data(), gradient.size() * sizeof(float)), 0);
+  }
+}
+
+TEST_P(OnEveryTarget, InputGradientIsTheDotProductInTheFixedTree) {
+  const Events events(40, kInputs, 0.04);
+  for (const int width : {16, 32, 64}) {
+    const AlignedBuffer<float> weights = random_floats(kInputs * width, "weights"), rows = random_floats(40 * width, "rows");
+    std::vector<float> out(events.ids.size(), -1.0f);
+    input_gradient(width, weights.data(), rows.data(), width, 40, events.offsets.data(), events.ids.data(), out.data());
+    for (int row = 0; row < 40; ++row) {
+      for (std::uint32_t e = events.offsets[row]; e < events.offsets[row + 1]; ++e) {
+        float lane[16];
+        for (int l = 0; l < 16; ++l) {
+          const float* w = weights.data() + events.ids[e] * width;
+          lane[l] = w[l] * rows[row * width + l];
+          for (int c = l + 16; c < width; c += 16) lane[l] = std::fma(w[c], rows[row * width + c], lane[l]);
+        }
+        for (int half = 8; half > 0; half /= 2) {
+          for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+        }
+        expect_same(out[e], lane[0], 20.0);
+      }
+    }
+  }
+}
+
+TEST_P(OnEveryTarget, SurrogatesEqualTheScalarFormulas) {
+  const AlignedBuffer<float> membranes = random_floats(101, "membranes", 2.0);
+  std::set<float> different;
+  for (const SurrogateKind kind :
+       {SurrogateKind::superspike, SurrogateKind::triangle, SurrogateKind::box, SurrogateKind::quadratic, SurrogateKind::arctan}) {
+    SurrogateSpec spec;
+    spec.kind = kind;
+    spec.beta = 2.5;
+    const SurrogateNumbers numbers = surrogate_numbers(spec);
+    const scalar::SurrogateConstants<float> c{static_cast<float>(numbers.slope), static_cast<float>(numbers.amplitude), 1.0f};
+    std::vector<float> out(membranes.size());
+    surrogate_derivatives(spec, 0.8f, membranes.data(), membranes.size(), out.data());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const float x = membranes[i] - 0.8f;
+      const float expected = kind == SurrogateKind::superspike ? scalar::SuperSpike::derivative(c, x)
+                             : kind == SurrogateKind::triangle ? scalar::Triangle::derivative(c, x)
+                             : kind == SurrogateKind::box      ? scalar::Box::derivative(c, x)
+                             : kind == SurrogateKind::quadratic ? scalar::Quadratic::derivative(c, x)
+                                                                : scalar::Arctan::derivative(c, x);
+      expect_same(out[i], expected);
+      different.insert(out[i]);
+    }
+  }
+  EXPECT_GT(different.size(), 200u);
+}
+
+TEST_P(OnEveryTarget, SurrogatesStayFiniteFarFromTheThreshold) {
+  const float far[] = {1e4f, -1e4f, 1e20f, -1e20f};
+  for (const SurrogateKind kind : {SurrogateKind::superspike, SurrogateKind::arctan, SurrogateKind::triangle}) {
+    SurrogateSpec spec;
+    spec.kind = kind;
+    float out[4];
+    surrogate_derivatives(spec, 1.0f, far, 4, out);
+    for (const float h : out) EXPECT_TRUE(std::isfinite(h) && h >= 0.0f && h < 1e-3f) << h;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, OnEveryTarget, ::testing::ValuesIn(available_targets()), [](const auto& target) { return target.param; });
+
+TEST(Targets, ThereAreSeveralAndTheyCanBeChosen) {
+  EXPECT_GE(available_targets().size(), 1u);
+  EXPECT_THROW(limit_to_target("no such"), std::logic_error);
+}
+
+}  // namespace
+}  // namespace spikeloom::kernels

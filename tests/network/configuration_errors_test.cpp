@@ -1,0 +1,270 @@
+#include <gtest/gtest.h>
+
+#include "configuration_file.hpp"
+
+namespace spikeloom {
+namespace {
+
+using testing::error_of;
+using testing::kMinimal;
+using ::testing::Test;
+
+#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+/// kMinimal with one more line in its [data] section: line 3.
+std::string with_data(const std::string& line) {
+  std::string text = kMinimal;
+  return text.insert(text.find("[[layers]]"), line + "\n");
+}
+
+/// kMinimal with one more line in its first layer: line 6.
+std::string with_layer(const std::string& line) {
+  std::string text = kMinimal;
+  return text.insert(text.find("[[layers]]", text.find("hidden")), line + "\n");
+}
+
+TEST(ConfigurationErrors, UnknownKeyNamesPlaceValueNearestAndKnownKeys) {
+  const std::string error = error_of(with_data("step = 10"));
+  EXPECT_TRUE(error.starts_with("config.toml:3: unknown key data.step = 10; did you mean data.steps?")) << error;
+  EXPECT_CONTAINS(error, "known keys of [data]: train, test, step_ms, steps, channels");
+}
+
+TEST(ConfigurationErrors, KeyInTheWrongSectionNamesTheRightOne) {
+  EXPECT_CONTAINS(error_of(with_data("learning_rate = 0.1")), "did you mean optimizer.learning_rate?");
+  EXPECT_CONTAINS(error_of("batch_size = 3\n" + kMinimal),
+                  "config.toml:1: unknown key batch_size = 3; did you mean training.batch_size?");
+}
+
+TEST(ConfigurationErrors, UnknownKeyOfALayerNamesTheLayer) {
+  const std::string error = error_of(with_layer("treshold = 2"));
+  EXPECT_TRUE(
+      error.starts_with("config.toml:6: unknown key layers.hidden.treshold = 2; did you mean layers.threshold?"))
+      << error;
+}
+
+TEST(ConfigurationErrors, UnknownSectionNamesTheNearest) {
+  const std::string error = error_of(kMinimal + "[optimiser]\n");
+  EXPECT_TRUE(error.starts_with("config.toml:10: unknown section [optimiser]; did you mean [optimizer]?")) << error;
+}
+
+TEST(ConfigurationErrors, SectionsAndLayersHaveTheirOwnBrackets) {
+  EXPECT_CONTAINS(error_of("[[data]]\ntrain = \"t\"\n"), "config.toml:1: the section [data] is written once");
+  EXPECT_CONTAINS(error_of("[data]\ntrain = \"t\"\n[layers]\nsize = 3\n"),
+                  "config.toml:3: a layer is written as [[layers]]");
+  EXPECT_CONTAINS(error_of("loss = 3\n"),
+                  "config.toml:1: loss = 3 is not allowed: loss is a section, written as [loss]");
+}
+
+struct BadLine {
+  const char* line;
+  const char* message;
+};
+
+class BadDataLine : public ::testing::TestWithParam<BadLine> {};
+TEST_P(BadDataLine, NamesLineKeyValueAndAllowedValues) {
+  EXPECT_EQ(error_of(with_data(GetParam().line)), std::string("config.toml:3: ") + GetParam().message);
+}
+INSTANTIATE_TEST_SUITE_P(
+    All, BadDataLine,
+    ::testing::Values(
+        BadLine{"steps = 0", "data.steps = 0 is not allowed: it must be a whole number from 1 to 1048576"},
+        BadLine{"steps = 100.0", "data.steps = 100.0 is not allowed: it must be a whole number from 1 to 1048576"},
+        BadLine{"steps = \"100\"", "data.steps = \"100\" is not allowed: it must be a whole number from 1 to 1048576"},
+        BadLine{"steps = -9223372036854775808",
+                "data.steps = -9223372036854775808 is not allowed: it must be a whole number from 1 to 1048576"},
+        BadLine{
+            "step_ms = 0.0005",
+            "data.step_ms = 0.0005 is not allowed: it must be a whole number of microseconds, from 0.001 to 1e6 ms"},
+        BadLine{
+            "step_ms = 1.2345",
+            "data.step_ms = 1.2345 is not allowed: it must be a whole number of microseconds, from 0.001 to 1e6 ms"},
+        BadLine{"step_ms = nan",
+                "data.step_ms = nan is not allowed: it must be a whole number of microseconds, from 0.001 to 1e6 ms"},
+        BadLine{"counts = 1", "data.counts = 1 is not allowed: it must be true or false"},
+        BadLine{"test = 3", "data.test = 3 is not allowed: it must be a path like data.train, or \"\" (none)"},
+        BadLine{"fold = 1",
+                "data.fold = 1 is not allowed: it must be \"k/n\" with 1 <= k <= n and 2 <= n <= 1000, or \"\" (none)"},
+        BadLine{"fold = \"6/5\"",
+                "data.fold = \"6/5\" is not allowed: it must be \"k/n\" with 1 <= k <= n and 2 <= n <= 1000, or \"\" "
+                "(none)"},
+        BadLine{"fold = \"0/5\"",
+                "data.fold = \"0/5\" is not allowed: it must be \"k/n\" with 1 <= k <= n and 2 <= n <= 1000, or \"\" "
+                "(none)"},
+        BadLine{"fold = \"1/5x\"",
+                "data.fold = \"1/5x\" is not allowed: it must be \"k/n\" with 1 <= k <= n and 2 <= n <= 1000, or \"\" "
+                "(none)"},
+        BadLine{"validation = 1.0",
+                "data.validation = 1.0 is not allowed: it must be a fraction from 0 to 0.9 (0: none), a path, or "
+                "speakers as [4, 5] or {speakers = [4, 5]}"},
+        BadLine{"validation = [1.5]",
+                "data.validation = [1.5] is not allowed: it must be a fraction from 0 to 0.9 (0: none), a path, or "
+                "speakers as [4, 5] or {speakers = [4, 5]}"},
+        BadLine{"validation = {speaker = [1]}",
+                "data.validation = { speaker = [ 1 ] } is not allowed: it must be a fraction from 0 to 0.9 (0: none), "
+                "a path, or speakers as [4, 5] or "
+                "{speakers = [4, 5]}"},
+        BadLine{"steps = 2020-01-01",
+                "data.steps = 2020-01-01 is not allowed: it must be a whole number from 1 to 1048576"}));
+
+class BadLayerLine : public ::testing::TestWithParam<BadLine> {};
+TEST_P(BadLayerLine, NamesLineLayerValueAndAllowedValues) {
+  EXPECT_EQ(error_of(with_layer(GetParam().line)), std::string("config.toml:6: layers.hidden.") + GetParam().message);
+}
+INSTANTIATE_TEST_SUITE_P(
+    All, BadLayerLine,
+    ::testing::Values(
+        BadLine{"threshold = 0", "threshold = 0 is not allowed: it must be a number above 0 and up to 1e6"},
+        BadLine{"threshold = true", "threshold = true is not allowed: it must be a number above 0 and up to 1e6"},
+        BadLine{"decay = 1.01", "decay = 1.01 is not allowed: it must be a number from 0 to 1, or [low, high] within"},
+        BadLine{"decay = [0.9, 0.8]",
+                "decay = [0.9, 0.8] is not allowed: it must be a number from 0 to 1, or [low, high] within"},
+        BadLine{"decay = [0.9]",
+                "decay = [0.9] is not allowed: it must be a number from 0 to 1, or [low, high] within"},
+        BadLine{"tau_mem_ms = 0.0",
+                "tau_mem_ms = 0.0 is not allowed: it must be a number above 0 and up to 1e9, or [low, high] within"},
+        BadLine{"tau_mem_ms = [10, inf]",
+                "tau_mem_ms = [10.0, inf] is not allowed: it must be a number above 0 and up to 1e9, or [low, high] "
+                "within"},
+        BadLine{"window = [1.0, 1.0]",
+                "window = [1.0, 1.0] is not allowed: it must be [low, high] with low < high; inf and -inf are allowed"},
+        BadLine{"window = 0.9",
+                "window = 0.9 is not allowed: it must be [low, high] with low < high; inf and -inf are allowed"},
+        BadLine{"window = [nan, 1.0]",
+                "window = [nan, 1.0] is not allowed: it must be [low, high] with low < high; inf and -inf are allowed"},
+        BadLine{"reset = \"soft\"",
+                "reset = \"soft\" is not allowed: it must be one of zero, subtract, subtract_after_decay, none"},
+        BadLine{"recurrent = true",
+                "recurrent = true is not allowed: it must be false (this version has no recurrent layers)"}));
+
+TEST(ConfigurationErrors, OnlyOnePrecisionAndTheMessageSaysSo) {
+  EXPECT_EQ(error_of(kMinimal + "[engine]\nprecision = \"bf16\"\n"),
+            "config.toml:11: engine.precision = \"bf16\" is not allowed: it must be fp32 (the only precision of this "
+            "version)");
+}
+
+TEST(ConfigurationErrors, SyntaxNamesTheLine) {
+  EXPECT_TRUE(error_of("seed = 1\nseed = = 2\n").starts_with("config.toml:2: "));
+  EXPECT_TRUE(error_of("seed = 1\nseed = 2\n").starts_with("config.toml:2: "));
+  EXPECT_TRUE(error_of(std::string("seed = 1\n\xff\xfe\n")).starts_with("config.toml:2: "));
+}
+
+TEST(ConfigurationErrors, MissingFileAndFolderAreNamed) {
+  EXPECT_THROW(load_configuration("/nonexistent/config.toml"), UserError);
+  EXPECT_THROW(load_configuration("/tmp"), UserError);
+  try {
+    load_configuration("/nonexistent/config.toml");
+  } catch (const UserError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "/nonexistent/config.toml: can't be read (No such file or directory); expected a configuration file (TOML)");
+  }
+}
+
+TEST(ConfigurationErrors, WhatIsRequiredIsNamed) {
+  EXPECT_EQ(error_of("[[layers]]\nsize = 3\nneuron = \"li\"\n"),
+            "config.toml: data.train is missing: a path to training data is required");
+  EXPECT_EQ(error_of("[data]\ntrain = \"t\"\n"), "config.toml: no layers: at least one [[layers]] is required");
+  EXPECT_EQ(error_of("[data]\ntrain = \"t\"\n[[layers]]\nname = \"a\"\n"),
+            "config.toml:3: layers.a.size is missing: the number of neurons is required");
+  EXPECT_EQ(error_of(""), "config.toml: no layers: at least one [[layers]] is required");
+}
+
+TEST(ConfigurationErrors, TimeConstantAndDecayExcludeEachOther) {
+  EXPECT_EQ(error_of(with_layer("decay = 0.9\ntau_mem_ms = 20")),
+            "config.toml:6: layers.hidden has both decay and tau_mem_ms; give one of them");
+}
+
+TEST(ConfigurationErrors, LayersThatDoNotSpikeStandLast) {
+  const std::string start = "[data]\ntrain = \"t\"\n";
+  const auto layer = [](const std::string& name, const std::string& neuron) {
+    return "[[layers]]\nname = \"" + name + "\"\nneuron = \"" + neuron + "\"\nsize = 4\n";
+  };
+  EXPECT_EQ(error_of(start + layer("a", "li") + layer("b", "lif")),
+            "config.toml:9: layer b (lif) follows layer a (li): lif layers come first, then at most one li, then at "
+            "most one linear");
+  EXPECT_CONTAINS(error_of(start + layer("a", "lif") + layer("b", "li") + layer("c", "li")),
+                  "config.toml:13: layer c (li) follows layer b (li)");
+  EXPECT_CONTAINS(error_of(start + layer("a", "linear") + layer("b", "li")),
+                  "config.toml:9: layer b (li) follows layer a (linear)");
+  EXPECT_EQ(error_of(start + layer("a", "lif") + layer("b", "li") + layer("c", "linear")), "");
+  EXPECT_EQ(error_of(start + layer("a", "li")), "");
+}
+
+TEST(ConfigurationErrors, NamesOfLayersDiffer) {
+  EXPECT_EQ(error_of("[data]\ntrain = \"t\"\n[[layers]]\nname = \"a\"\nsize = 1\n[[layers]]\nname = \"a\"\nsize = "
+                     "1\nneuron = \"li\"\n"),
+            "config.toml:7: layers.a: the name a is taken by an earlier layer; names must differ");
+  EXPECT_CONTAINS(error_of("[data]\ntrain = \"t\"\n[[layers]]\nname = \"a.b\"\nsize = 1\n"),
+                  "config.toml:4: layers[1].name = \"a.b\" is not allowed");
+}
+
+TEST(ConfigurationErrors, LossAndLastLayerFit) {
+  EXPECT_CONTAINS(error_of(kMinimal + "[loss]\nkind = \"spike_count\"\n"),
+                  "config.toml:11: loss.kind = \"spike_count\" needs a last layer that spikes");
+  EXPECT_CONTAINS(error_of(kMinimal + "[loss]\nkind = \"squared_error\"\n"),
+                  "config.toml:11: loss.kind = \"squared_error\" needs a last layer that spikes");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.readout.neuron=lif"}),
+                  "--set: loss.kind = \"cross_entropy\" needs a last layer that does not spike");
+  EXPECT_EQ(error_of(kMinimal, {"layers.readout.neuron=lif", "loss.kind=spike_count"}), "");
+  EXPECT_EQ(error_of(kMinimal, {"layers.readout.neuron=lif", "loss.kind=squared_error", "loss.decision=sum"}), "");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.readout.neuron=lif", "loss.kind=spike_count", "loss.decision=last"}),
+                  "loss.decision must be auto, sum or mean");
+}
+
+TEST(ConfigurationErrors, MoreClassesThanOutputs) {
+  EXPECT_EQ(error_of(with_data("classes = 5")),
+            "config.toml:3: data.classes = 5 is more than the 4 neurons of the last layer, readout");
+}
+
+TEST(ConfigurationErrors, FoldAndTestExcludeEachOther) {
+  EXPECT_CONTAINS(error_of(with_data("test = \"x\"\nfold = \"1/5\"")),
+                  "config.toml:4: data.fold = \"1/5\" makes the test set from data.train");
+  EXPECT_EQ(error_of(with_data("test = \"x\""), {"data.fold=1/5", "data.test="}), "");
+}
+
+TEST(ConfigurationErrors, RatesAreInOrder) {
+  EXPECT_EQ(error_of(with_layer("rate_lower = 0.5\nrate_upper = 0.1")),
+            "config.toml:6: layers.hidden: rate_lower = 0.5 is above rate_upper = 0.1");
+}
+
+TEST(ConfigurationErrors, OverridesNameThemselves) {
+  EXPECT_EQ(error_of(kMinimal, {"training.epochs"}),
+            "--set training.epochs: expected key=value, for example training.epochs=3 or layers.hidden1.threshold=1.2");
+  EXPECT_EQ(error_of(kMinimal, {"training.epochs=-1"}),
+            "--set: training.epochs = -1 is not allowed: it must be a whole number from 0 to 1000000");
+  EXPECT_EQ(error_of(kMinimal, {"training.epochs=many"}),
+            "--set: training.epochs = \"many\" is not allowed: it must be a whole number from 0 to 1000000");
+  EXPECT_CONTAINS(error_of(kMinimal, {"training.epoch=1"}),
+                  "--set: unknown key training.epoch = 1; did you mean training.epochs?");
+  EXPECT_CONTAINS(error_of(kMinimal, {"trainnig.epochs=1"}),
+                  "--set trainnig.epochs=1: unknown section trainnig; did you mean training?");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.hiden.size=1"}),
+                  "--set layers.hiden.size=1: there is no layer hiden; did you mean hidden? layers: hidden, readout");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.size=1"}), "did you mean layers.NAME?");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.hidden.sise=1"}),
+                  "--set: unknown key layers.hidden.sise = 1; did you mean layers.size?");
+  EXPECT_CONTAINS(error_of(kMinimal, {"sed=1"}), "--set: unknown key sed = 1; did you mean seed?");
+}
+
+TEST(ConfigurationErrors, NoneOfThemHasALineBreak) {
+  for (const char* line : {"steps = \"a\\nb\"", "steps = [1,\n 2, \"x\"]", "x = {a = 1, b = [1, 2]}"}) {
+    const std::string error = error_of(with_data(line));
+    EXPECT_FALSE(error.empty()) << line;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
+}
+
+TEST(ValidateNetwork, HoldsProgramsToTheSameTable) {
+  NetworkSpec network = testing::load_text(kMinimal).network;
+  EXPECT_NO_THROW(validate(network));
+  network.layers[0].threshold = -1.0;
+  EXPECT_THROW(validate(network), UserError);
+  network.layers[0].threshold = 1.0;
+  network.layers[0].surrogate.window_low = 2.0;
+  network.layers[0].surrogate.window_high = 1.0;
+  EXPECT_THROW(validate(network), UserError);
+  EXPECT_THROW(validate(NetworkSpec{}), UserError);
+}
+
+}  // namespace
+}  // namespace spikeloom
