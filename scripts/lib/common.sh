@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What the scripts share; sourced, never run. Sets `root`, the top of the checkout, and stands there.
 set -euo pipefail
 

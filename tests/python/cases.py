@@ -44,8 +44,9 @@ def network(layers, steps, channels, loss=None, optimizer=None):
 
 
 def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5):
-    """Parameters, inputs and labels as numpy arrays; all numbers are float32 ones, so that both sides start from the same.
+    """Parameters, inputs and labels as numpy arrays.
 
+    All numbers are float32 ones, so that both sides start from the same.
     Weights are scaled so that the input of a neuron varies by about `scale` thresholds over time.
     """
     random = np.random.default_rng(seed)
@@ -54,7 +55,12 @@ def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5
         size, name = layer["size"], layer["name"]
         decay = random.uniform(*decays, size)
         gain = layer["input_gain"] * (1.0 - decay.mean() if layer["input_scaling"] == "leak" else 1.0)
-        spread = scale * (layer["threshold"] if layer["neuron"] == "lif" else 1.0) / gain / math.sqrt(inputs_of_layer * activity)
+        spread = (
+            scale
+            * (layer["threshold"] if layer["neuron"] == "lif" else 1.0)
+            / gain
+            / math.sqrt(inputs_of_layer * activity)
+        )
         parameters[name + ".weight"] = random.normal(0.1 * spread, spread, (size, inputs_of_layer)).astype(np.float32)
         if layer["bias"]:
             parameters[name + ".bias"] = random.normal(0.0, 0.1 * spread, size).astype(np.float32)

@@ -1,7 +1,7 @@
 """A dense spiking network in PyTorch, as plain as can be: every neuron, every step, gradients by autograd.
 
-It shares no code with the project and is the independent yardstick for its gradients. Symbols as in docs/notation.md. Shapes: spikes and membranes of a
-layer are (samples, steps, neurons), weights (outputs, inputs).
+It shares no code with the project and is the independent yardstick for its gradients. Symbols as in docs/notation.md.
+Shapes: spikes and membranes of a layer are (samples, steps, neurons), weights (outputs, inputs).
 """
 
 import math
@@ -118,7 +118,9 @@ def membrane_loss(loss, membranes, labels):
     over, squared = loss["over"], loss["kind"] == "squared_error"
 
     def error(values):
-        return _squared_error(loss, values, labels) if squared else _cross_entropy(values, labels, loss["label_smoothing"])
+        return (
+            _squared_error(loss, values, labels) if squared else _cross_entropy(values, labels, loss["label_smoothing"])
+        )
 
     if over in ("steps", "steps_sum"):
         each = torch.stack([error(membranes[:, t]) for t in range(membranes.shape[1])], 1)
@@ -153,8 +155,8 @@ def rate_regulariser(layer, spikes):
 def run(network, parameters, inputs, labels):
     """Mean loss of a batch with its regularisers (a scalar tensor), and the spikes and membranes of every layer.
 
-    `network` is a description as cases.py makes it; `parameters` holds tensors <layer>.weight, .bias (if any) and .decay; `inputs` is (samples, steps,
-    channels), `labels` (samples).
+    `network` is a description as cases.py makes it; `parameters` holds tensors <layer>.weight, .bias (if any) and
+    .decay; `inputs` is (samples, steps, channels), `labels` (samples).
     """
     signal, regulariser, trace = inputs, 0.0, []
     for layer in network["layers"]:

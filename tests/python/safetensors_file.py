@@ -1,4 +1,7 @@
-"""Reads and writes safetensors files with numpy alone: an 8-byte little-endian header length, a JSON header, then the tensors' bytes."""
+"""Reads and writes safetensors files with numpy alone.
+
+Such a file is the length of its header in 8 bytes (little-endian), a JSON header, then the tensors' bytes.
+"""
 
 import json
 import struct

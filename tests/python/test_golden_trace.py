@@ -16,12 +16,16 @@ OPTIMIZERS = {
     "adam": {"kind": "adam", "learning_rate": 5e-3},
     "sgd": {"kind": "sgd", "learning_rate": 0.05, "momentum": 0.9},
 }
-# A membrane this near to the threshold, or to an end of the window, may rightly fall on either side in float32: such a seed shows nothing.
+# A membrane this near to the threshold, or to an end of the window, may rightly fall on either side in float32: such a
+# seed shows nothing.
 MARGIN = 2e-6
 
 
 def torch_optimizer(settings, weights, biases):
-    groups = [{"params": weights, "weight_decay": settings.get("weight_decay", 0.0)}, {"params": biases, "weight_decay": 0.0}]
+    groups = [
+        {"params": weights, "weight_decay": settings.get("weight_decay", 0.0)},
+        {"params": biases, "weight_decay": 0.0},
+    ]
     if settings["kind"] == "sgd":
         return torch.optim.SGD(groups, lr=settings["learning_rate"], momentum=settings["momentum"])
     kind = torch.optim.AdamW if settings["kind"] == "adamw" else torch.optim.Adam
@@ -59,7 +63,9 @@ def torch_losses(description, parameters, inputs, labels):
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_ten_training_steps_follow_pytorch(reference_tool, tmp_path, kind):
     hidden = {"size": 24, "window": [0.5, 1.5], "surrogate_beta": 5.0}
-    description = cases.network([hidden, {**hidden, "size": 18}, {"neuron": "li", "size": 5}], steps=20, channels=30, optimizer=OPTIMIZERS[kind])
+    description = cases.network(
+        [hidden, {**hidden, "size": 18}, {"neuron": "li", "size": 5}], steps=20, channels=30, optimizer=OPTIMIZERS[kind]
+    )
     for seed in range(50):
         batch = cases.draw(description, samples=4, seed=seed)
         losses, margin = torch_losses(description, *batch)
