@@ -17,6 +17,7 @@ void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
 
 // Below `data`.
 void add_data_info(CLI::App& data, Action& action);

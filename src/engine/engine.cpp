@@ -1,7 +1,5 @@
 #include "engine/engine.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -24,7 +22,6 @@ class Engine::Implementation {
  public:
   Implementation(const NetworkSpec& spec, const Plan& a_plan, WorkerTeam& a_team)
       : network(spec), plan(a_plan), team(a_team), scratch(a_team.size()), output_stage(make_layers(), nullptr) {
-    openblas_set_num_threads(1);  // parallelism is ours: one call on one core for a block of columns
     const std::size_t count = layers.size();
     spiking_layers = count;
     while (spiking_layers > 0 && !layers[spiking_layers - 1].spec().spiking()) --spiking_layers;
