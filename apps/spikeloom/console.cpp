@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include <spikeloom/error.hpp>
 #include "output.hpp"
 
 namespace spikeloom {
@@ -33,12 +34,13 @@ double share(std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
-ConsoleListener::ConsoleListener() : terminal_(is_terminal()) {}
+ConsoleListener::ConsoleListener(const std::atomic<bool>* stop) : stop_(stop), terminal_(is_terminal()) {}
 
 ConsoleListener::~ConsoleListener() { erase(); }
 
 void ConsoleListener::progress(std::string_view work, std::uint64_t done, std::uint64_t total,
                                std::string_view detail) {
+  if (stop_ && stop_->load()) throw Interrupted("stopped; no file was written");
   const Clock::time_point now = Clock::now();
   if (work != work_ || done < last_done_) {
     work_ = work;

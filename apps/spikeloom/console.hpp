@@ -1,6 +1,7 @@
 // Progress on stderr: a bar on a terminal, plain lines elsewhere.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -11,7 +12,8 @@ namespace spikeloom {
 
 class ConsoleListener final : public ProgressListener {
  public:
-  ConsoleListener();
+  /// With `stop`, progress() throws Interrupted once it is true: for work that has nothing to save.
+  explicit ConsoleListener(const std::atomic<bool>* stop = nullptr);
   ~ConsoleListener() override;
   ConsoleListener(const ConsoleListener&) = delete;
   ConsoleListener& operator=(const ConsoleListener&) = delete;
@@ -27,6 +29,7 @@ class ConsoleListener final : public ProgressListener {
   void draw(const std::string& line);
   void erase();
 
+  const std::atomic<bool>* stop_;
   bool terminal_;
   bool drawn_ = false;
   std::string work_;
