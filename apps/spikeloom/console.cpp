@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include <spikeloom/error.hpp>
 #include "output.hpp"
 
 namespace spikeloom {
@@ -33,12 +34,13 @@ double share(std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
-ConsoleListener::ConsoleListener() : terminal_(is_terminal()) {}
+ConsoleListener::ConsoleListener(const std::atomic<bool>* stop) : stop_(stop), terminal_(is_terminal()) {}
 
 ConsoleListener::~ConsoleListener() { erase(); }
 
 void ConsoleListener::progress(std::string_view work, std::uint64_t done, std::uint64_t total,
                                std::string_view detail) {
+  if (stop_ && stop_->load()) throw Interrupted("stopped; no file was written");
   const Clock::time_point now = Clock::now();
   if (work != work_ || done < last_done_) {
     work_ = work;
@@ -51,14 +53,13 @@ void ConsoleListener::progress(std::string_view work, std::uint64_t done, std::u
   if (now - shown_ < (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine))) return;
   shown_ = now;
   const double part = share(done, total);
-  const std::string rest =
-      fmt::format("{:3.0f} %{}{}{}", 100.0 * part, remaining(done, total, now), detail.empty() ? "" : "  ", detail);
+  const std::string rest = fmt::format("{:3.0f} %{}", 100.0 * part, remaining(done, total, now));
   if (!terminal_) {
-    fmt::print(stderr, "{}: {}/{}, {}\n", work_, done, total, rest);
+    fmt::print(stderr, "{}: {}/{}, {}{}{}\n", work_, done, total, rest, detail.empty() ? "" : "  ", detail);
     return;
   }
   const int filled = static_cast<int>(part * kBarWidth);
-  draw(fmt::format("{} [{:#<{}}{:.<{}}] {}", work_, "", filled, "", kBarWidth - filled, rest));
+  draw(fmt::format("{} [{:#<{}}{:.<{}}] {}", work_, "", filled, "", kBarWidth - filled, rest), detail);
 }
 
 std::string ConsoleListener::remaining(std::uint64_t done, std::uint64_t total, Clock::time_point now) const {
@@ -78,18 +79,26 @@ void ConsoleListener::note(std::string_view text) {
   fmt::print(stderr, "{}\n", one_line(text));
 }
 
-void ConsoleListener::draw(const std::string& line) {
+/// One line if both fit, else two.
+void ConsoleListener::draw(std::string_view bar, std::string_view detail) {
   // One column is left free: a terminal wraps when the last one is filled, and a wrapped line can't be erased.
-  fmt::print(stderr, "\r{}\x1b[K", std::string_view(line).substr(0, static_cast<std::size_t>(terminal_width() - 1)));
+  const auto width = static_cast<std::size_t>(terminal_width() - 1);
+  const bool together = bar.size() + 2 + detail.size() <= width;
+  erase();
+  if (together) {
+    fmt::print(stderr, "{}  {}", bar, detail);
+  } else {
+    fmt::print(stderr, "{}\n  {}", bar.substr(0, width), detail.substr(0, width - 2));
+  }
   std::fflush(stderr);
-  drawn_ = true;
+  lines_ = together ? 1 : 2;
 }
 
 void ConsoleListener::erase() {
-  if (!drawn_) return;
-  fmt::print(stderr, "\r\x1b[K");
+  constexpr std::string_view kEraseLine = "\r\x1b[K";
+  constexpr std::string_view kLineUp = "\x1b[1A";
+  for (; lines_ > 0; --lines_) fmt::print(stderr, "{}{}", kEraseLine, lines_ > 1 ? kLineUp : "");
   std::fflush(stderr);
-  drawn_ = false;
 }
 
 }  // namespace spikeloom

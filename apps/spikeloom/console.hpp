@@ -1,9 +1,11 @@
 // Progress on stderr: a bar on a terminal, plain lines elsewhere.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "core/progress.hpp"
 
@@ -11,7 +13,8 @@ namespace spikeloom {
 
 class ConsoleListener final : public ProgressListener {
  public:
-  ConsoleListener();
+  /// With `stop`, progress() throws Interrupted once it is true: for work that has nothing to save.
+  explicit ConsoleListener(const std::atomic<bool>* stop = nullptr);
   ~ConsoleListener() override;
   ConsoleListener(const ConsoleListener&) = delete;
   ConsoleListener& operator=(const ConsoleListener&) = delete;
@@ -24,11 +27,12 @@ class ConsoleListener final : public ProgressListener {
   using Clock = std::chrono::steady_clock;
 
   std::string remaining(std::uint64_t done, std::uint64_t total, Clock::time_point now) const;
-  void draw(const std::string& line);
+  void draw(std::string_view bar, std::string_view detail);
   void erase();
 
+  const std::atomic<bool>* stop_;
   bool terminal_;
-  bool drawn_ = false;
+  int lines_ = 0;  // of the bar, on the screen
   std::string work_;
   std::uint64_t first_done_ = 0;  // work may start in the middle (a resumed run)
   std::uint64_t last_done_ = 0;

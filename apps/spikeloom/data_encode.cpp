@@ -6,8 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "console.hpp"
 #include "data/encode/encode_folder.hpp"
+#include "interrupt.hpp"
 #include "output.hpp"
 #include "verbs.hpp"
 
@@ -41,10 +41,7 @@ void encode(const Options& options) {
   how.folder = options.folder;
   how.out = options.out;
   if (!options.index.empty()) how.index = parse_index(options.index);
-  {
-    ConsoleListener console;
-    encode_folder(how, console);
-  }
+  run_interruptible([&](ProgressListener& listener) { encode_folder(how, listener); });
   if (options.json) {
     print_json({{"out", options.out}});
   } else {

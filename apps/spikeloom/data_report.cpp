@@ -47,7 +47,7 @@ void print(const DatasetDescription& d, const Binning& binning) {
   rows.emplace_back(fmt::format("in {} steps of {} ms", binning.steps, step_ms), "");
   rows.emplace_back("  activity", fmt::format("{:.5f} spikes per channel and step", d.activity));
   rows.emplace_back("  dropped, too late",
-                    fmt::format("{} ({}) of {} samples", d.dropped_events, share(d.dropped_events), d.cut_samples));
+                    fmt::format("{} ({}), in {} samples", d.dropped_events, share(d.dropped_events), d.cut_samples));
   rows.emplace_back("  merged, same step", fmt::format("{} ({})", d.merged_events, share(d.merged_events)));
   print_table(rows);
 }

@@ -5,8 +5,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "console.hpp"
 #include "data/encode/spoken_digits.hpp"
+#include "interrupt.hpp"
 #include "output.hpp"
 #include "verbs.hpp"
 
@@ -22,10 +22,7 @@ struct Options {
 void make(const Options& options) {
   SpokenDigitsOptions how = options.make;
   how.out = options.out;
-  {
-    ConsoleListener console;
-    make_spoken_digits(how, console);
-  }
+  run_interruptible([&](ProgressListener& listener) { make_spoken_digits(how, listener); });
   const std::string train = (how.out / "train.h5").string();
   const std::string test = (how.out / "test.h5").string();
   if (options.json) {

@@ -7,7 +7,7 @@
 
 #include <spikeloom/error.hpp>
 #include <spikeloom/run.hpp>
-#include "console.hpp"
+#include "interrupt.hpp"
 #include "output.hpp"
 #include "verbs.hpp"
 
@@ -86,10 +86,7 @@ void evaluate(const Options& options) {
   how.threads = options.threads;
   how.overrides = options.set;
   EvalReport report;
-  {
-    ConsoleListener console;
-    report = evaluate_run(how, console);
-  }
+  run_interruptible([&](ProgressListener& listener) { report = evaluate_run(how, listener); });
   if (options.json) {
     print_json(to_json(report));
   } else {

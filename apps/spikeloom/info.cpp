@@ -58,6 +58,26 @@ std::vector<ordered_json> read_metrics(const std::filesystem::path& file) {
   return epochs;
 }
 
+std::string value_text(const ordered_json& value) {
+  return value.is_number_float() ? fmt::format("{:.5g}", value.get<double>())
+         : value.is_string()     ? value.get<std::string>()
+                                 : value.dump();
+}
+
+/// Objects become several rows: "activity hidden1".
+void add_rows(Rows& rows, const std::string& name, const ordered_json& value) {
+  if (!value.is_object()) {
+    rows.emplace_back(name, value_text(value));
+    return;
+  }
+  for (const auto& [key, part] : value.items()) add_rows(rows, name + " " + key, part);
+}
+
+std::string test_set(const DataSpec& data) {
+  if (data.folds > 0) return fmt::format("fold {} of {} of the same", data.fold, data.folds);
+  return data.test.empty() ? "nothing" : data.test.string();
+}
+
 void show_run(const std::filesystem::path& run, bool json) {
   const Configuration configuration = load_configuration(run / "config.toml");
   const std::vector<ordered_json> epochs = read_metrics(run / "metrics.jsonl");
@@ -79,14 +99,12 @@ void show_run(const std::filesystem::path& run, bool json) {
   }
   Rows rows{{"run", run.string()},
             {"trained on", configuration.data.train.string()},
-            {"tested on", configuration.data.test.empty() ? "nothing" : configuration.data.test.string()},
+            {"tested on", test_set(configuration.data)},
             {"epochs", fmt::format("{} of {}", epochs.size(), configuration.training.epochs)},
             {"checkpoints", checkpoints.empty() ? "none" : fmt::format("{}", fmt::join(checkpoints, ", "))}};
   const Rows layers = layer_rows(configuration.network);
   rows.insert(rows.end(), layers.begin(), layers.end());
-  if (last.is_object()) {
-    for (const auto& [name, value] : last.items()) rows.emplace_back("last " + name, value.dump());
-  }
+  if (last.is_object()) add_rows(rows, "last", last);
   print_table(rows);
 }
 
@@ -101,8 +119,10 @@ void show_checkpoint(const std::filesystem::path& file, bool json) {
     return;
   }
   Rows rows{{"checkpoint", file.string()}};
-  for (const auto& [key, value] : reader.metadata())
+  for (const auto& [key, value] : reader.metadata()) {
+    if (key.find('.') != std::string::npos) continue;  // the inner state of a run: --json shows it
     rows.emplace_back(key, value.size() > 100 ? value.substr(0, 97) + "..." : value);
+  }
   for (const TensorInfo& tensor : reader.tensors())
     rows.emplace_back(tensor.name, tensor.dtype + " " + shape_text(tensor.shape));
   print_table(rows);

@@ -1,6 +1,10 @@
 #include "interrupt.hpp"
 
 #include <csignal>
+#include <exception>
+
+#include <spikeloom/error.hpp>
+#include "console.hpp"
 
 namespace spikeloom {
 namespace {
@@ -20,6 +24,19 @@ const std::atomic<bool>* stop_on_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   return &stop_requested;
+}
+
+void run_interruptible(const std::function<void(ProgressListener&)>& work) {
+  const std::atomic<bool>* stop = stop_on_signals();
+  ConsoleListener console(stop);
+  try {
+    work(console);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception&) {
+    if (stop->load()) throw Interrupted("stopped; no file was written");
+    throw;
+  }
 }
 
 }  // namespace spikeloom

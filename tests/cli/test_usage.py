@@ -1,0 +1,113 @@
+"""The command line itself: help, wrong usage, wrong configurations."""
+
+import os
+import shutil
+
+import pytest
+
+from helpers import error_line
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["eval", "-h"], ["data", "--help"], ["data", "info", "--help"]])
+def test_help_is_no_error(spikeloom, arguments):
+    result = spikeloom(*arguments)
+    assert result.returncode == 0
+    assert "Usage" in result.stdout
+    assert result.stderr == ""
+
+
+def test_version(spikeloom):
+    result = spikeloom("--version")
+    assert result.returncode == 0
+    assert result.stdout.startswith("spikeloom 0.")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["train"],
+        ["train", "config.toml"],
+        ["train", "--out", "run"],
+        ["train", "config.toml", "--out", "run", "--sed", "3"],
+        ["train", "config.toml", "--out", "run", "--seed", "many"],
+        ["train", "config.toml", "--out", "run", "--epochs", "-1"],
+        ["train", "config.toml", "--out", "run", "--threads", "-1"],
+        ["train", "config.toml", "--out", "run", "--resume", "--init-from", "x"],
+        ["eval"],
+        ["eval", "run", "--record", "hidden1.spikes"],
+        ["data"],
+        ["data", "info"],
+        ["data", "info", "x", "--part", "validation"],
+        ["data", "encode", "x"],
+        ["data", "encode", "x", "--out", "y", "--index", "5-3"],
+        ["data", "encode", "x", "--out", "y", "--index", "one"],
+        ["data", "spoken-digits"],
+        ["data", "spoken-digits", "--out", "x", "--train", "-3"],
+        ["info"],
+    ],
+)
+def test_wrong_usage_exits_with_2_and_one_line(spikeloom, arguments, tmp_path):
+    result = spikeloom(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    error_line(result)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_are_listed(spikeloom):
+    result = spikeloom("train", "--help-settings")
+    assert result.returncode == 0
+    assert "[optimizer]" in result.stdout and "learning_rate" in result.stdout
+
+
+def test_committed_page_of_settings_is_current(spikeloom):
+    page = os.path.join(os.path.dirname(__file__), "../../docs/reference/settings.md")
+    result = spikeloom("info", "--settings-markdown")
+    assert result.returncode == 0
+    with open(page, encoding="utf-8") as file:
+        assert file.read() == result.stdout, "run: spikeloom info --settings-markdown > docs/reference/settings.md"
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (("steps = 10", "step = 10"), "config.toml:6: unknown key data.step = 10; did you mean data.steps?"),
+        (("steps = 10", "steps = 0"), "config.toml:6: data.steps = 0 is not allowed: it must be a whole number from 1 to"),
+        (('neuron = "li"', 'neuron = "lii"'), "config.toml:14: layers.readout.neuron = \"lii\" is not allowed: it must be one of lif, li, linear"),
+        (("seed = 3", "seed ="), "config.toml:1: "),
+    ],
+)
+def test_wrong_configuration_names_file_and_line(spikeloom, project, change, message):
+    path = project / "config.toml"
+    path.write_text(path.read_text().replace(*change))
+    result = spikeloom("train", path, "--out", project / "run")
+    assert result.returncode == 2
+    assert message in error_line(result)
+    assert not (project / "run").exists()
+
+
+def test_wrong_set_names_key_and_allowed_values(spikeloom, project):
+    result = spikeloom("train", project / "config.toml", "--out", project / "run", "--set", "layers.hidden2.size=3")
+    assert result.returncode == 2
+    assert "there is no layer hidden2; did you mean hidden1? layers: hidden1, readout" in error_line(result)
+
+
+def test_missing_configuration(spikeloom, tmp_path):
+    result = spikeloom("train", tmp_path / "none.toml", "--out", tmp_path / "run")
+    assert result.returncode == 2
+    assert "none.toml: can't be read" in error_line(result)
+
+
+def test_missing_data(spikeloom, project):
+    shutil.rmtree(project / "digits")
+    result = spikeloom("train", project / "config.toml", "--out", project / "run")
+    assert result.returncode == 2
+    assert "digits" in error_line(result)
+
+
+def test_output_in_the_way_of_a_file(spikeloom, project):
+    (project / "run").write_text("a file")
+    result = spikeloom("train", project / "config.toml", "--out", project / "run")
+    assert result.returncode == 2
+    assert "run" in error_line(result)
