@@ -12,6 +12,7 @@ pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(SNDFILE REQUIRED IMPORTED_TARGET sndfile)
 pkg_check_modules(KISSFFT REQUIRED IMPORTED_TARGET kissfft-float)
 set(HDF5_PREFER_PARALLEL OFF)
+enable_language(C) # FindHDF5 of CMake before 3.26 tries a C program
 find_package(HDF5 REQUIRED COMPONENTS C)
 if(SPIKELOOM_TESTS)
   find_package(GTest REQUIRED)

@@ -82,7 +82,7 @@ struct EngineSpec {
 struct Configuration {
   std::uint64_t seed = 1;
   DataSpec data;
-  NetworkSpec network;  // step_ms, steps and channels are copies of data's
+  NetworkSpec network;  // step_ms and steps are copies of data's; channels: what channel_bin leaves of data's, 0 if unknown
   LossSpec loss;
   OptimizerSpec optimizer;
   TrainingSpec training;

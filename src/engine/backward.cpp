@@ -109,6 +109,10 @@ void update_tile(LayerState& layer, int tile, float* gradient, const UpdateRule&
   scratch.update_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+void prepare_spike_gradient(LayerState& layer) {
+  for (TileTrace& trace : layer.traces) trace.spike_gradient.resize(trace.active_start.back());
+}
+
 void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch) {
   scratch.cursors.resize(below.tiles());
   for (int tile = 0; tile < below.tiles(); ++tile) scratch.cursors[tile] = below.traces[tile].active_start[sample];
@@ -127,9 +131,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
   const bool keep = rule.update == nullptr || groups.size() > 1;
   const int range_size = std::max(1, context.plan->delta_rows / context.steps);
   if (keep) layer.kept_gradient(0);  // allocated before the workers need it
-  if (below) {
-    for (TileTrace& trace : below->traces) trace.spike_gradient.resize(trace.active_start.back());
-  }
+  if (below) prepare_spike_gradient(*below);
   std::vector<TransposedEvents> transposed;
   AlignedBuffer<float> partials;
   for (const SampleRange& group : groups) {

@@ -3,10 +3,9 @@
 //
 // Bits: each product is one single-threaded call on a block of columns that depends on the layer alone, so they do not depend on the number of threads; they do
 // depend on the CPU type, for which OpenBLAS chooses its kernels.
-#include <cblas.h>
-
 #include <algorithm>
 
+#include "engine/blas.hpp"
 #include "engine/passes.hpp"
 
 namespace spikeloom {
@@ -67,8 +66,8 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
       const int block = static_cast<int>(b), columns = blocks.columns(block);
       WorkerScratch& scratch = (*context.scratch)[worker];
       scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, input.neurons, 1.0f, spikes.data(), input.neurons,
-                  weights.data() + blocks.first_column(block), layer.stride(), 0.0f, scratch.currents.data(), columns);
+      matrix_product(false, false, rows, columns, input.neurons, spikes.data(), input.neurons, weights.data() + blocks.first_column(block),
+                     layer.stride(), 0.0f, scratch.currents.data(), columns);
       for (int tile = blocks.first_tile(block); tile < blocks.last_tile(block); ++tile) {
         for (int sample = group.first; sample < group.last; ++sample) {
           kernels::TileInput from;
@@ -81,7 +80,7 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
       }
     });
   }
-  merge_lists(layer, listing == Listing::active, context);
+  merge_spikes(layer, context);
 }
 
 namespace {
@@ -128,7 +127,7 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
   const Blocks blocks(layer);
   if (below) {
     gather_weights(layer, context, weights);
-    for (TileTrace& trace : below->traces) trace.spike_gradient.resize(trace.active_start.back());
+    prepare_spike_gradient(*below);
   }
   for (const SampleRange& group : row_groups(context)) {
     const int rows = group.size() * context.steps;
@@ -138,8 +137,8 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
     context.team->for_each(blocks.count() + below_blocks, [&](std::size_t item, int worker) {
       if (static_cast<int>(item) < blocks.count()) {
         const int block = static_cast<int>(item);
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, input.neurons, blocks.columns(block), rows, 1.0f, spikes.data(), input.neurons,
-                    delta.data() + blocks.first_column(block), layer.stride(), 1.0f, gradient.data() + blocks.first_column(block), layer.stride());
+        matrix_product(true, false, input.neurons, blocks.columns(block), rows, spikes.data(), input.neurons, delta.data() + blocks.first_column(block),
+                       layer.stride(), 1.0f, gradient.data() + blocks.first_column(block), layer.stride());
         return;
       }
       const Blocks lower(*below);
@@ -147,9 +146,9 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
       const int real_columns = std::min(columns, below->size() - lower.first_column(block));
       WorkerScratch& scratch = (*context.scratch)[worker];
       scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, real_columns, layer.stride(), 1.0f, delta.data(), layer.stride(),
-                  weights.data() + static_cast<std::size_t>(lower.first_column(block)) * layer.stride(), layer.stride(), 0.0f, scratch.currents.data(),
-                  columns);
+      matrix_product(false, true, rows, real_columns, layer.stride(), delta.data(), layer.stride(),
+                     weights.data() + static_cast<std::size_t>(lower.first_column(block)) * layer.stride(), layer.stride(), 0.0f,
+                     scratch.currents.data(), columns);
       pick_active(*below, lower, block, group, context.steps, scratch.currents.data());
     });
   }

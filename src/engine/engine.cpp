@@ -1,7 +1,5 @@
 #include "engine/engine.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -24,7 +22,6 @@ class Engine::Implementation {
  public:
   Implementation(const NetworkSpec& spec, const Plan& a_plan, WorkerTeam& a_team)
       : network(spec), plan(a_plan), team(a_team), scratch(a_team.size()), output_stage(make_layers(), nullptr) {
-    openblas_set_num_threads(1);  // parallelism is ours: one call on one core for a block of columns
     const std::size_t count = layers.size();
     spiking_layers = count;
     while (spiking_layers > 0 && !layers[spiking_layers - 1].spec().spiking()) --spiking_layers;
@@ -49,6 +46,8 @@ class Engine::Implementation {
     BatchResult result;
     result.layers.resize(layers.size());
     if (batch.samples == 0) return result;
+    last_samples = batch.samples;
+    last_steps = batch.steps;
     const PassContext context = context_of(batch);
     for (WorkerScratch& worker : scratch) worker.update_seconds = 0.0;
     ParameterUpdate* at_once = gradient_clip > 0.0 ? nullptr : update;
@@ -65,6 +64,7 @@ class Engine::Implementation {
     const bool membrane_readout = spiking_layers < layers.size();
     LayerState* top = spiking_layers > 0 ? &layers[spiking_layers - 1] : nullptr;
     const UpdateRule rule{at_once, static_cast<int>(layers.size()) - 1};
+    if (train && top) list_active(*top, context);
     collect(membrane_readout ? output_stage.run(last_input, top, batch.labels, loss, train, rule, context)
                              : count_readout(batch, loss, train, context),
             batch, result);
@@ -74,6 +74,7 @@ class Engine::Implementation {
       return result;
     }
     for (std::size_t l = spiking_layers; l-- > 0;) result.layers[l].backward_dense = backward(l, batch, at_once, context);
+    if (spiking_layers > 0) spare_active = std::move(layers[0].active);
     result.backward_seconds = seconds_since(start);
     for (const WorkerScratch& worker : scratch) result.update_seconds += worker.update_seconds / static_cast<double>(team.size());
     result.backward_seconds -= result.update_seconds;
@@ -107,6 +108,8 @@ class Engine::Implementation {
   bool backward(std::size_t l, const SpikeBatch& batch, ParameterUpdate* update, const PassContext& context) {
     const SpikeRows input = input_of(batch, l);
     LayerState* below = l > 0 ? &layers[l - 1] : nullptr;
+    spare_active = std::move(layers[l].active);
+    if (below) list_active(*below, context);
     double busy = busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons);
     if (below) busy = (busy + busy_fraction(below->active.ids.size(), context.rows(), input.neurons)) / 2.0;
     const bool dense = choose_dense(plan.mode, busy, kBackwardDenseFrom);
@@ -119,6 +122,12 @@ class Engine::Implementation {
     return dense;
   }
 
+  /// Only one layer's active set is listed at a time: they take turns with the storage.
+  void list_active(LayerState& layer, const PassContext& context) {
+    layer.active = std::move(spare_active);
+    merge_active(layer, context, layer.active);
+  }
+
   void check(const SpikeBatch& batch) const {
     if (batch.neurons != network.channels) throw InternalError("the batch has another number of channels than the network");
     if (batch.labels.size() != static_cast<std::size_t>(batch.samples)) throw InternalError("the batch has another number of labels than of samples");
@@ -128,9 +137,7 @@ class Engine::Implementation {
   std::vector<SampleResult> count_readout(const SpikeBatch& batch, const ReadoutLoss& loss, bool train, const PassContext& context) {
     LayerState& last = layers.back();
     std::vector<SampleResult> results(batch.samples);
-    if (train) {
-      for (TileTrace& trace : last.traces) trace.spike_gradient.resize(trace.active_start.back());
-    }
+    if (train) prepare_spike_gradient(last);
     team.for_each(batch.samples, [&](std::size_t sample, int worker) {
       std::vector<std::uint32_t> counts(last.size(), 0);
       std::vector<float> gradient(last.size(), 0.0f);
@@ -169,7 +176,7 @@ class Engine::Implementation {
       statistics.synaptic_operations = events * layer.size();
       if (l >= spiking_layers) continue;
       statistics.spikes = layer.spikes.ids.size();
-      statistics.active = layer.active.ids.size();
+      for (const TileTrace& trace : layer.traces) statistics.active += trace.active_start.back();
       statistics.activity = static_cast<double>(statistics.spikes) / cells;
       statistics.active_fraction = static_cast<double>(statistics.active) / cells;
       for (const TileTrace& trace : layer.traces) {
@@ -177,7 +184,7 @@ class Engine::Implementation {
         result.saved_state_bytes += trace.bytes();
       }
       statistics.spike_counts.resize(layer.size());
-      result.saved_state_bytes += layer.spikes.bytes() + layer.active.bytes();
+      result.saved_state_bytes += layer.spikes.bytes();
     }
     if (spiking_layers < layers.size()) result.saved_state_bytes += output_stage.saved_bytes(context);
   }
@@ -256,6 +263,9 @@ class Engine::Implementation {
   std::size_t spiking_layers = 0;  // the first ones
   std::vector<WorkerScratch> scratch;
   OutputStage output_stage;
+  SpikeLists spare_active;
+  int last_samples = 0;  // of the last batch
+  int last_steps = 0;
 
  private:
   LayerState& make_layers() {
@@ -422,6 +432,12 @@ BatchResult Engine::gradient(const SpikeBatch& batch, const ReadoutLoss& loss, P
 }
 
 const SpikeLists& Engine::spikes(int layer) const { return implementation_->layers.at(layer).spikes; }
-const SpikeLists& Engine::active(int layer) const { return implementation_->layers.at(layer).active; }
+
+SpikeLists Engine::active(int layer) {
+  Implementation& self = *implementation_;
+  SpikeLists lists;
+  merge_active(self.layers.at(layer), {self.last_samples, self.last_steps, &self.team, &self.scratch, &self.plan}, lists);
+  return lists;
+}
 
 }  // namespace spikeloom

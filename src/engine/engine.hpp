@@ -97,7 +97,7 @@ class Engine {
 
   /// Spikes and active sets of a spiking layer in the last batch (active: of a training batch), for tests.
   const SpikeLists& spikes(int layer) const;
-  const SpikeLists& active(int layer) const;
+  SpikeLists active(int layer);
 
  private:
   class Implementation;

@@ -45,57 +45,53 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
       }
     }
   });
-  merge_lists(layer, listing == Listing::active, context);
+  merge_spikes(layer, context);
 }
 
 namespace {
 
-/// One sample's rows of the merged lists. `spike` and `active` are where its ids start.
-void merge_sample(LayerState& layer, bool with_active, int sample, int steps, std::uint32_t spike, std::uint32_t active, std::vector<std::size_t>& cursors) {
+/// One sample's rows of a merged list; `place` is where its first id goes.
+void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t place, std::vector<std::size_t>& cursors, SpikeLists& out) {
   const int tiles = layer.tiles();
   cursors.resize(tiles);
   for (int tile = 0; tile < tiles; ++tile) cursors[tile] = layer.traces[tile].entry_start[sample];
   const std::size_t first_row = static_cast<std::size_t>(sample) * steps;
   for (std::size_t row = first_row; row < first_row + steps; ++row) {
-    layer.spikes.offsets[row] = spike;
-    if (with_active) layer.active.offsets[row] = active;
+    out.offsets[row] = place;
     for (int tile = 0; tile < tiles; ++tile) {
       const TileTrace& trace = layer.traces[tile];
       const std::uint8_t* code = trace.codes.data() + cursors[tile];
       const std::uint8_t* end = code + trace.counts[row];
       cursors[tile] += trace.counts[row];
       for (; code != end; ++code) {
-        const std::uint32_t id = tile * layer.width() + (*code & kernels::kColumnBits);
-        if (*code & kernels::kSpiked) layer.spikes.ids[spike++] = id;
-        if (with_active && (*code & kernels::kActive)) layer.active.ids[active++] = id;
+        if (*code & flag) out.ids[place++] = tile * layer.width() + (*code & kernels::kColumnBits);
       }
     }
   }
 }
 
+/// Concatenates the tiles' entries that carry `flag`, row by row; `starts` are those entries' places per sample in each tile.
+void merge(const LayerState& layer, std::uint8_t flag, std::vector<std::size_t> TileTrace::*starts, const PassContext& context, SpikeLists& out) {
+  std::vector<std::uint32_t> base(context.samples + 1, 0);
+  for (const TileTrace& trace : layer.traces) {
+    for (int sample = 0; sample <= context.samples; ++sample) base[sample] += static_cast<std::uint32_t>((trace.*starts)[sample]);
+  }
+  out.offsets.resize(context.rows() + 1);
+  out.offsets.back() = base.back();
+  out.ids.resize(base.back());
+  context.team->for_each(context.samples, [&](std::size_t sample, int worker) {
+    merge_sample(layer, flag, static_cast<int>(sample), context.steps, base[sample], (*context.scratch)[worker].cursors, out);
+  });
+}
+
 }  // namespace
 
-void merge_lists(LayerState& layer, bool with_active, const PassContext& context) {
-  std::vector<std::uint32_t> spike_base(context.samples + 1, 0), active_base(context.samples + 1, 0);
-  for (const TileTrace& trace : layer.traces) {
-    for (int sample = 0; sample <= context.samples; ++sample) {
-      spike_base[sample] += static_cast<std::uint32_t>(trace.spike_start[sample]);
-      active_base[sample] += static_cast<std::uint32_t>(trace.active_start[sample]);
-    }
-  }
-  layer.spikes.offsets.resize(context.rows() + 1);
-  layer.spikes.ids.resize(spike_base.back());
-  layer.spikes.offsets.back() = spike_base.back();
-  layer.active.offsets.clear();
-  layer.active.ids.clear();
-  if (with_active) {
-    layer.active.offsets.resize(context.rows() + 1);
-    layer.active.ids.resize(active_base.back());
-    layer.active.offsets.back() = active_base.back();
-  }
-  context.team->for_each(context.samples, [&](std::size_t sample, int worker) {
-    merge_sample(layer, with_active, static_cast<int>(sample), context.steps, spike_base[sample], active_base[sample], (*context.scratch)[worker].cursors);
-  });
+void merge_spikes(LayerState& layer, const PassContext& context) {
+  merge(layer, kernels::kSpiked, &TileTrace::spike_start, context, layer.spikes);
+}
+
+void merge_active(const LayerState& layer, const PassContext& context, SpikeLists& out) {
+  merge(layer, kernels::kActive, &TileTrace::active_start, context, out);
 }
 
 }  // namespace spikeloom

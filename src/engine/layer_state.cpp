@@ -31,7 +31,7 @@ void TileTrace::clear(std::size_t rows, int width) {
 
 std::size_t TileTrace::bytes() const {
   return bytes_of(counts) + bytes_of(codes) + bytes_of(derivatives) + bytes_of(membranes) + bytes_of(entry_start) + bytes_of(active_start) +
-         bytes_of(spike_start) + bytes_of(spike_gradient) + bytes_of(spike_counts);
+         bytes_of(spike_start) + bytes_of(spike_counts);
 }
 
 LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)

@@ -24,10 +24,11 @@ struct TileTrace {
   std::vector<std::size_t> entry_start;        // samples + 1
   std::vector<std::size_t> active_start;       // samples + 1: the same, of active entries only
   std::vector<std::size_t> spike_start;        // samples + 1: of spikes only
-  std::vector<float> spike_gradient;           // active entries: dLoss/ds, written by the layer above
+  std::vector<float> spike_gradient;           // active entries: dLoss/ds, written by the layer above in the backward pass
   std::vector<std::uint32_t> spike_counts;     // width: spikes of each column in the batch
 
   void clear(std::size_t rows, int width);
+  /// Of what the forward pass keeps.
   std::size_t bytes() const;
 };
 
@@ -69,7 +70,7 @@ class LayerState {
 
   std::vector<TileTrace> traces;  // one per tile
   SpikeLists spikes;              // of the batch, all tiles
-  SpikeLists active;              // likewise; empty after a forward pass without a backward pass to come
+  SpikeLists active;              // likewise; only while the layer above is in its backward pass
 
  private:
   const LayerSpec* spec_;

@@ -43,9 +43,7 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
   trace_.reserve_discard(context.rows() * stride);
   bias_gradients_.reserve_discard(static_cast<std::size_t>(context.samples) * stride);
   LayerState* spiking_below = train && !hidden_ ? below : nullptr;
-  if (spiking_below) {
-    for (TileTrace& trace : spiking_below->traces) trace.spike_gradient.resize(trace.active_start.back());
-  }
+  if (spiking_below) prepare_spike_gradient(*spiking_below);
 
   context.team->for_each(context.samples, [&](std::size_t s, int worker) {
     const int sample = static_cast<int>(s);

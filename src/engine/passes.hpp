@@ -48,8 +48,10 @@ struct UpdateRule {
 
 /// Forward pass of a spiking layer from spike lists: fills the tiles' traces, then the layer's lists.
 void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context);
-/// Concatenates the tiles' entries of each row into the layer's spike list and, with `with_active`, its list of active neurons.
-void merge_lists(LayerState& layer, bool with_active, const PassContext& context);
+/// Concatenates the tiles' spikes of each row into the layer's list.
+void merge_spikes(LayerState& layer, const PassContext& context);
+/// The same of the active entries: made when the backward pass needs it rather than kept.
+void merge_active(const LayerState& layer, const PassContext& context, SpikeLists& out);
 /// Appends one sample to a tile's trace, reading its input from `input` (lists or currents).
 void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample, int steps, WorkerScratch& scratch);
 
@@ -69,7 +71,9 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
                      const PassContext& context);
 /// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column] and adds to the tile's bias gradient.
 void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch);
-/// Writes per-event gradients of the rows of one sample (in the order of below.active) to the traces' own lists.
+/// Makes room for dLoss/ds of the layer's active entries.
+void prepare_spike_gradient(LayerState& layer);
+/// Writes the gradients of one sample's active neurons (in the order of below.active) to the traces' own lists.
 void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch);
 /// Hands a tile's weights and biases to the update.
 void update_tile(LayerState& layer, int tile, float* gradient, const UpdateRule& rule, WorkerScratch& scratch);

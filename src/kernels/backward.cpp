@@ -52,8 +52,10 @@ void spiking(const TileConstants& c, const TraceIn& trace, const float* spike_gr
   constexpr int kVectors = kWidth / kLanes;
   scatter_entries<kWidth, kThroughReset>(c, trace, spike_gradient, rate_gradient, steps, rows, stride, spike_masks, jumps);
   Lanes delta[kVectors], bias[kVectors];
+  SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) delta[i] = lanes(0.0f), bias[i] = load(bias_gradient + i * kLanes);
   for (int step = steps - 1; step >= 0; --step) {
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       const int at = i * kLanes;
       const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at), load(c.spiked_slope + at),
@@ -70,12 +72,14 @@ void spiking(const TileConstants& c, const TraceIn& trace, const float* spike_gr
       bias[i] = bias[i] + scaled;
     }
   }
+  SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) store(bias[i], bias_gradient + i * kLanes);
 }
 
 template <int kWidth>
 void membrane_only(const TileConstants& c, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient) {
   constexpr int kVectors = kWidth / kLanes;
+  SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const LeakyIntegrator::Constants<Lanes> constants{load(c.decay + i * kLanes), load(c.gain + i * kLanes)};
     Lanes delta = lanes(0.0f), bias = load(bias_gradient + i * kLanes);
@@ -100,11 +104,14 @@ void weights(const std::uint32_t* starts, const std::uint32_t* event_rows, std::
     if (event == end) continue;
     float* out = gradient + std::size_t{id} * kWidth;
     Lanes sum[kVectors];
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) sum[i] = load(out + i * kLanes);
     for (; event != end; ++event) {
       const float* row = rows + static_cast<std::ptrdiff_t>(*event) * stride;
+      SPIKELOOM_UNROLL
       for (int i = 0; i < kVectors; ++i) sum[i] = sum[i] + load(row + i * kLanes);
     }
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) store(sum[i], out + i * kLanes);
   }
 }
@@ -116,8 +123,10 @@ template <int kWidth>
 HWY_INLINE hn::Vec<Quad> four_lanes(const float* weights, const Lanes (&delta)[kWidth / kLanes]) {
   constexpr int kPerSixteen = 16 / kLanes;
   Lanes lane[kPerSixteen];
+  SPIKELOOM_UNROLL
   for (int p = 0; p < kPerSixteen; ++p) {
     lane[p] = load(weights + p * kLanes) * delta[p];
+    SPIKELOOM_UNROLL
     for (int block = 1; block < kWidth / 16; ++block) {
       lane[p] = mul_add(load(weights + block * 16 + p * kLanes), delta[block * kPerSixteen + p], lane[p]);
     }
@@ -153,6 +162,7 @@ void inputs(const float* weights, const float* rows, std::ptrdiff_t stride, std:
     const std::uint32_t end = offsets[r + 1];
     if (event == end) continue;
     Lanes delta[kVectors];
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) delta[i] = load(rows + static_cast<std::ptrdiff_t>(r) * stride + i * kLanes);
     const auto weights_of = [&](std::uint32_t e) HWY_ATTR { return weights + std::size_t{ids[e]} * kWidth; };
     for (; event + 4 <= end; event += 4) {

@@ -21,15 +21,18 @@ namespace {
 /// I[t] without the gain: bias plus the rows of the step's spikes in ascending id, or bias plus a row made by a matrix product.
 template <int kVectors>
 HWY_INLINE void input_of_step(const TileInput& input, int step, Lanes (&sum)[kVectors]) {
+  SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) sum[i] = load(input.bias + i * kLanes);
   if (input.currents) {
     const float* row = input.currents + step * input.current_stride;
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) sum[i] = sum[i] + load_unaligned(row + i * kLanes);
     return;
   }
   const std::uint32_t* end = input.ids + input.offsets[step + 1];
   for (const std::uint32_t* id = input.ids + input.offsets[step]; id != end; ++id) {
     const float* row = input.weights + std::size_t{*id} * (kVectors * kLanes);
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) sum[i] = sum[i] + load(row + i * kLanes);
   }
 }
@@ -38,6 +41,7 @@ template <int kWidth>
 std::size_t spiking(const TileInput& input, const TileConstants& c, int steps, const TraceOut& out) {
   constexpr int kVectors = kWidth / kLanes;
   Lanes carry[kVectors];
+  SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) carry[i] = lanes(0.0f);
   alignas(64) float membranes[kWidth];
   std::size_t entries = 0;
@@ -46,6 +50,7 @@ std::size_t spiking(const TileInput& input, const TileConstants& c, int steps, c
     input_of_step<kVectors>(input, step, sum);
     std::uint64_t spiked_bits = 0;
     std::uint64_t active_bits = 0;
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       const int at = i * kLanes;
       const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at), load(c.spiked_slope + at),
@@ -73,10 +78,12 @@ template <int kWidth>
 void membrane_only(const TileInput& input, const TileConstants& c, int steps, float* membrane, std::ptrdiff_t stride) {
   constexpr int kVectors = kWidth / kLanes;
   Lanes carry[kVectors];
+  SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) carry[i] = lanes(0.0f);
   for (int step = 0; step < steps; ++step) {
     Lanes sum[kVectors];
     input_of_step<kVectors>(input, step, sum);
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       const LeakyIntegrator::Constants<Lanes> constants{load(c.decay + i * kLanes), load(c.gain + i * kLanes)};
       const Lanes u = LeakyIntegrator::integrate(constants, carry[i], sum[i]);

@@ -18,12 +18,15 @@ void forward(const float* x, std::ptrdiff_t x_stride, int inputs, const float* w
   constexpr int kVectors = kWidth / kLanes;
   for (std::size_t r = 0; r < rows; ++r) {
     Lanes sum[kVectors];
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) sum[i] = load(bias + i * kLanes);
     const float* value = x + static_cast<std::ptrdiff_t>(r) * x_stride;
     for (int input = 0; input < inputs; ++input) {
       const Lanes factor = lanes(value[input]);
+      SPIKELOOM_UNROLL
       for (int i = 0; i < kVectors; ++i) sum[i] = mul_add(factor, load(weights + input * kWidth + i * kLanes), sum[i]);
     }
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) store_unaligned(sum[i], out + static_cast<std::ptrdiff_t>(r) * out_stride + i * kLanes);
   }
 }
@@ -35,12 +38,15 @@ void gradient_of_weights(const float* x, std::ptrdiff_t x_stride, int inputs, co
   for (int input = 0; input < inputs; ++input) {
     float* out = gradient + input * kWidth;
     Lanes sum[kVectors];
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) sum[i] = load(out + i * kLanes);
     for (std::size_t r = 0; r < row_count; ++r) {
       const Lanes factor = lanes(x[static_cast<std::ptrdiff_t>(r) * x_stride + input]);
       const float* row = rows + static_cast<std::ptrdiff_t>(r) * stride;
+      SPIKELOOM_UNROLL
       for (int i = 0; i < kVectors; ++i) sum[i] = mul_add(factor, load_unaligned(row + i * kLanes), sum[i]);
     }
+    SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) store(sum[i], out + i * kLanes);
   }
 }

@@ -195,7 +195,7 @@ class Loader {
     const DataSpec& data = configuration_.data;
     network.step_ms = data.step_ms;
     network.steps = data.steps;
-    network.channels = data.channels;
+    network.channels = (data.channels + data.channel_bin - 1) / data.channel_bin;
     for (std::size_t i = 0; i < network.layers.size(); ++i) {
       LayerSpec& layer = network.layers[i];
       if (!layer.decay_given)

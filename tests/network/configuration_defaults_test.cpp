@@ -69,6 +69,12 @@ TEST(ConfigurationDefaults, NetworkKnowsStepAndStepsOfTheData) {
   EXPECT_EQ(c.network.channels, 700);
 }
 
+TEST(ConfigurationDefaults, NetworkHasTheChannelsThatAreLeftAfterJoining) {
+  EXPECT_EQ(load_text(kMinimal, {"data.channels=700", "data.channel_bin=5"}).network.channels, 140);
+  EXPECT_EQ(load_text(kMinimal, {"data.channels=701", "data.channel_bin=5"}).network.channels, 141);
+  EXPECT_EQ(load_text(kMinimal, {"data.channel_bin=5"}).network.channels, 0);  // known when the data has been read
+}
+
 TEST(ConfigurationDefaults, SurrogatesWithASupportOfTheirOwnHaveNoWindowUnlessOneIsGiven) {
   for (const char* kind : {"triangle", "box", "quadratic"}) {
     const std::string choice = std::string("layers.hidden.surrogate=") + kind;

@@ -106,7 +106,7 @@ TEST(ConfigurationRoundTrip, KeepsEveryValue) {
     EXPECT_EQ(to_toml(second), text);
     drawn.network.step_ms = drawn.data.step_ms;
     drawn.network.steps = drawn.data.steps;
-    drawn.network.channels = drawn.data.channels;
+    drawn.network.channels = (drawn.data.channels + drawn.data.channel_bin - 1) / drawn.data.channel_bin;
     for (std::size_t i = 0; i < 2; ++i)
       drawn.network.layers[i].decay =
           first.network.layers[i].decay_given ? drawn.network.layers[i].decay : first.network.layers[i].decay;

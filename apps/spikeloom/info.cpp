@@ -1,0 +1,167 @@
+// spikeloom info: what is in a run folder, a checkpoint, a configuration, or a data set.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <spikeloom/configuration.hpp>
+#include <spikeloom/dataset.hpp>
+#include <spikeloom/error.hpp>
+#include "data_report.hpp"
+#include "io/safetensors.hpp"
+#include "network/settings.hpp"
+#include "output.hpp"
+#include "verbs.hpp"
+
+namespace spikeloom {
+namespace {
+
+using nlohmann::ordered_json;
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+struct Options {
+  std::string file;
+  bool json = false;
+  bool settings_markdown = false;
+};
+
+std::string neuron_name(const LayerSpec& layer) {
+  const Setting& setting = *find_setting("layers", "neuron");
+  return std::get<std::string>(*setting.get(Configuration{}, &layer));
+}
+
+ordered_json layers_to_json(const NetworkSpec& network) {
+  ordered_json layers = ordered_json::array();
+  for (const LayerSpec& layer : network.layers)
+    layers.push_back({{"name", layer.name}, {"neuron", neuron_name(layer)}, {"size", layer.size}});
+  return layers;
+}
+
+Rows layer_rows(const NetworkSpec& network) {
+  Rows rows;
+  for (const LayerSpec& layer : network.layers)
+    rows.emplace_back("layer " + layer.name, fmt::format("{} neurons, {}", layer.size, neuron_name(layer)));
+  return rows;
+}
+
+/// Lines of metrics.jsonl that are whole: a run that was killed may have left half of one.
+std::vector<ordered_json> read_metrics(const std::filesystem::path& file) {
+  std::vector<ordered_json> epochs;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    ordered_json epoch = ordered_json::parse(line, nullptr, false);
+    if (epoch.is_object()) epochs.push_back(std::move(epoch));
+  }
+  return epochs;
+}
+
+void show_run(const std::filesystem::path& run, bool json) {
+  const Configuration configuration = load_configuration(run / "config.toml");
+  const std::vector<ordered_json> epochs = read_metrics(run / "metrics.jsonl");
+  std::vector<std::string> checkpoints;
+  for (const char* name : {"best.safetensors", "last.safetensors"}) {
+    if (std::filesystem::exists(run / name)) checkpoints.push_back(name);
+  }
+  const ordered_json last = epochs.empty() ? ordered_json(nullptr) : epochs.back();
+  if (json) {
+    print_json({{"kind", "run"},
+                {"path", run.string()},
+                {"seed", configuration.seed},
+                {"layers", layers_to_json(configuration.network)},
+                {"epochs", epochs.size()},
+                {"epochs_planned", configuration.training.epochs},
+                {"last_epoch", last},
+                {"checkpoints", checkpoints}});
+    return;
+  }
+  Rows rows{{"run", run.string()},
+            {"trained on", configuration.data.train.string()},
+            {"tested on", configuration.data.test.empty() ? "nothing" : configuration.data.test.string()},
+            {"epochs", fmt::format("{} of {}", epochs.size(), configuration.training.epochs)},
+            {"checkpoints", checkpoints.empty() ? "none" : fmt::format("{}", fmt::join(checkpoints, ", "))}};
+  const Rows layers = layer_rows(configuration.network);
+  rows.insert(rows.end(), layers.begin(), layers.end());
+  if (last.is_object()) {
+    for (const auto& [name, value] : last.items()) rows.emplace_back("last " + name, value.dump());
+  }
+  print_table(rows);
+}
+
+void show_checkpoint(const std::filesystem::path& file, bool json) {
+  const SafetensorsReader reader(file);
+  if (json) {
+    ordered_json tensors = ordered_json::object();
+    for (const TensorInfo& tensor : reader.tensors())
+      tensors[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}};
+    print_json(
+        {{"kind", "checkpoint"}, {"path", file.string()}, {"metadata", reader.metadata()}, {"tensors", tensors}});
+    return;
+  }
+  Rows rows{{"checkpoint", file.string()}};
+  for (const auto& [key, value] : reader.metadata())
+    rows.emplace_back(key, value.size() > 100 ? value.substr(0, 97) + "..." : value);
+  for (const TensorInfo& tensor : reader.tensors())
+    rows.emplace_back(tensor.name, tensor.dtype + " " + shape_text(tensor.shape));
+  print_table(rows);
+}
+
+void show_configuration(const std::filesystem::path& file, bool json) {
+  const Configuration configuration = load_configuration(file);
+  if (json) {
+    print_json({{"kind", "configuration"},
+                {"path", file.string()},
+                {"layers", layers_to_json(configuration.network)},
+                {"resolved", to_toml(configuration)}});
+  } else {
+    print_text(to_toml(configuration));
+  }
+}
+
+void show_data(const std::filesystem::path& path, bool json) {
+  const ReadOptions read;
+  const DatasetDescription description = describe(read_dataset(path, read));
+  if (json) {
+    ordered_json object{{"kind", "data"}, {"path", path.string()}};
+    object.update(to_json(description));
+    print_json(object);
+  } else {
+    print_table({{"data", path.string()}});
+    print(description, read.binning);
+  }
+}
+
+void show(const Options& options) {
+  if (options.settings_markdown) return print_text(settings_as_markdown());
+  const std::filesystem::path path = options.file;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw UserError(fmt::format(
+        "{}: does not exist; expected a run folder, a checkpoint, a configuration or a data set", options.file));
+  }
+  const std::string extension = path.extension().string();
+  if (std::filesystem::exists(path / "config.toml", error)) return show_run(path, options.json);
+  if (extension == ".safetensors") return show_checkpoint(path, options.json);
+  if (extension == ".toml") return show_configuration(path, options.json);
+  show_data(path, options.json);
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* verb =
+      app.add_subcommand("info", "Show what is in a run folder, a checkpoint, a configuration or a data set");
+  CLI::Option* file = verb->add_option("FILE", options->file, "Run folder, *.safetensors, *.toml, or data");
+  verb->add_flag("--json", options->json, "Print one JSON object on stdout");
+  // For docs/reference/settings.md; not for users, so not in the help.
+  verb->add_flag("--settings-markdown", options->settings_markdown, "")->group("");
+  verb->callback([=, &action] {
+    if (file->empty() && !options->settings_markdown) throw CLI::RequiredError("FILE");
+    action = [options] { show(*options); };
+  });
+}
+
+}  // namespace spikeloom

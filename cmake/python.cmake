@@ -1,0 +1,16 @@
+# SPIKELOOM_TEST_PYTHON: the Python that runs tests. The first one with numpy and pytest, if possible with PyTorch, whose
+# tests are skipped elsewhere.
+set(SPIKELOOM_TEST_PYTHON "" CACHE STRING "Python with numpy and pytest, for tests; empty: look for one")
+foreach(needs "numpy, pytest, torch" "numpy, pytest")
+  foreach(candidate python3 /usr/bin/python3)
+    if(NOT SPIKELOOM_TEST_PYTHON)
+      execute_process(COMMAND ${candidate} -c "import ${needs}" RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
+      if(missing EQUAL 0)
+        set(SPIKELOOM_TEST_PYTHON ${candidate})
+      endif()
+    endif()
+  endforeach()
+endforeach()
+if(NOT SPIKELOOM_TEST_PYTHON)
+  message(FATAL_ERROR "The tests need a Python with numpy and pytest: scripts/install-dependencies --tests")
+endif()

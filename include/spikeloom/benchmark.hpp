@@ -1,0 +1,58 @@
+// Timed training steps of fixed networks on synthetic spikes: how fast this machine trains, and how much faster lists are than matrix products.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <spikeloom/configuration.hpp>
+
+namespace spikeloom {
+
+/// One of the benchmark networks: sizes from the input to the classes, and how it is trained.
+struct BenchmarkNet {
+  std::string name;
+  std::vector<int> sizes;  // channels, hidden layers, classes
+  int steps = 100;
+  int batch = 48;
+  double input_activity = 0.02;
+};
+
+const std::vector<BenchmarkNet>& benchmark_nets();
+/// Throws UserError naming the known nets.
+const BenchmarkNet& benchmark_net(const std::string& name);
+
+struct BenchmarkOptions {
+  std::string net = "nmnist-mlp";
+  double activity = 0.02;                // of every hidden layer: its weights are scaled until it fires so often
+  std::optional<double> input_activity;  // default: the net's
+  std::optional<int> batch;
+  std::optional<int> steps;
+  int threads = 0;
+  EngineMode mode = EngineMode::sparse;
+  double seconds = 3.0;                  // timed for at least this long, and at least five batches
+};
+
+struct BenchmarkReport {
+  int threads = 0;
+  int batch = 0;
+  int steps = 0;
+  double samples_per_second = 0.0;  // median over batches
+  double milliseconds_per_batch = 0.0;
+  double forward_ms = 0.0;          // medians, per batch
+  double backward_ms = 0.0;
+  double update_ms = 0.0;
+  double data_ms = 0.0;             // assembling the batch from the binned data set
+  double input_activity = 0.0;
+  std::vector<std::pair<std::string, double>> activity;         // per hidden layer, as measured while timing
+  std::vector<std::pair<std::string, double>> active_fraction;  // neurons in the surrogate's window, likewise
+  double loss_after_20_steps = 0.0;
+  std::uint64_t saved_state_bytes = 0;
+};
+
+/// Whole training steps (forward, backward, AdamW) in this process.
+BenchmarkReport run_benchmark(const BenchmarkOptions& options);
+
+}  // namespace spikeloom

@@ -1,0 +1,162 @@
+#include <spikeloom/benchmark.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "core/random.hpp"
+#include "core/worker_team.hpp"
+#include "data/spike_batch.hpp"
+#include "engine/engine.hpp"
+#include "network/parameters.hpp"
+#include "plan/plan.hpp"
+#include "train/losses.hpp"
+#include "train/optimizer.hpp"
+#include <spikeloom/error.hpp>
+
+namespace spikeloom {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// LIF layers, alpha 0.95, reset to zero, SuperSpike with the window [0.9, inf]; a leaky integrator with cross-entropy at every step above them.
+Configuration configuration_of(const BenchmarkNet& net, const BenchmarkOptions& options) {
+  Configuration configuration;
+  NetworkSpec& network = configuration.network;
+  network.channels = net.sizes.front();
+  network.steps = options.steps.value_or(net.steps);
+  for (std::size_t l = 1; l < net.sizes.size(); ++l) {
+    const bool last = l + 1 == net.sizes.size();
+    LayerSpec& layer = network.layers.emplace_back();
+    layer.name = last ? "output" : fmt::format("hidden{}", l);
+    layer.neuron = last ? NeuronKind::leaky_integrator : NeuronKind::lif;
+    layer.size = net.sizes[l];
+    layer.decay_given = true;
+    layer.init = InitKind::normal;
+  }
+  configuration.optimizer.learning_rate = 1e-5;  // small, so that the activity stays where it was set
+  return configuration;
+}
+
+/// Independent spikes of one probability, as many recordings as three batches.
+SpikeDataset synthetic_spikes(const NetworkSpec& network, int samples, double activity) {
+  SpikeDataset data({.step_us = 1000, .steps = network.steps}, network.channels);
+  RandomStream random(1, "benchmark input");
+  std::vector<Event> events;
+  for (int sample = 0; sample < samples; ++sample) {
+    events.clear();
+    // The gap to the next spike, in cells of (step, channel), is geometric.
+    const auto cells = static_cast<std::uint64_t>(network.steps) * network.channels;
+    const double log_miss = std::log1p(-std::min(activity, 0.999999));
+    for (std::uint64_t cell = 0; activity > 0.0; ++cell) {
+      cell += static_cast<std::uint64_t>(std::log1p(-random.uniform()) / log_miss);
+      if (cell >= cells) break;
+      events.push_back({static_cast<std::int64_t>(cell / network.channels) * 1000, static_cast<std::uint32_t>(cell % network.channels)});
+    }
+    data.add(events, static_cast<int>(random.below(network.outputs())), -1, "synthetic");
+  }
+  return data;
+}
+
+/// Scales the weights, layer by layer, until each hidden layer fires at the wanted rate.
+void set_activity(Engine& engine, Parameters& parameters, const SpikeBatch& batch, const ReadoutLoss& loss, double activity) {
+  for (std::size_t l = 0; l + 1 < parameters.layers.size(); ++l) {
+    const std::vector<float> weight = parameters.layers[l].weight;
+    double low = 1e-3, high = 1e3;
+    for (int i = 0; i < 16; ++i) {
+      const double scale = std::sqrt(low * high);
+      for (std::size_t w = 0; w < weight.size(); ++w) parameters.layers[l].weight[w] = static_cast<float>(weight[w] * scale);
+      engine.import_parameters(parameters);
+      (engine.evaluate(batch, loss).layers[l].activity < activity ? low : high) = scale;
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<BenchmarkNet>& benchmark_nets() {
+  static const std::vector<BenchmarkNet> nets{
+      {"nmnist-mlp", {2312, 1471, 1471, 10}, 100, 48, 0.02},
+      {"shd-mlp", {700, 1024, 512, 128, 20}, 500, 48, 0.02},
+      {"gesture-mlp", {4608, 1024, 512, 128, 11}, 1000, 48, 0.01},
+      {"wide", {4096, 4096, 4096, 10}, 50, 48, 0.01},
+      {"small", {700, 256, 20}, 100, 128, 0.05},
+  };
+  return nets;
+}
+
+const BenchmarkNet& benchmark_net(const std::string& name) {
+  std::string known;
+  for (const BenchmarkNet& net : benchmark_nets()) {
+    if (net.name == name) return net;
+    known += (known.empty() ? "" : ", ") + net.name;
+  }
+  throw UserError(fmt::format("--net {}: no such benchmark network; known are {}", name, known));
+}
+
+BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
+  const BenchmarkNet& net = benchmark_net(options.net);
+  const Configuration configuration = configuration_of(net, options);
+  const int batch_size = options.batch.value_or(net.batch);
+  WorkerTeam team(options.threads > 0 ? options.threads : available_cores());
+  Engine engine(configuration.network, make_plan(configuration.network, options.mode, team.size()), team);
+  const SpikeDataset data = synthetic_spikes(configuration.network, 3 * batch_size, options.input_activity.value_or(net.input_activity));
+  const auto loss = make_readout_loss(configuration.loss, configuration.network);
+
+  std::vector<std::uint32_t> few(std::min(batch_size, 4));
+  for (std::size_t i = 0; i < few.size(); ++i) few[i] = static_cast<std::uint32_t>(i);
+  SpikeBatch batch;
+  gather_batch(data, few, batch);
+  Parameters parameters = initial_parameters(configuration.network, 1);
+  set_activity(engine, parameters, batch, *loss, options.activity);
+
+  BenchmarkReport report;
+  report.threads = team.size();
+  report.batch = batch_size;
+  report.steps = configuration.network.steps;
+  Optimizer optimizer(configuration.optimizer, engine);
+  std::vector<double> total, forward, backward, update, gather;
+  std::vector<std::uint32_t> samples(batch_size);
+  const auto begin = Clock::now();
+  for (int step = 0; step < 20 || total.size() < 5 || milliseconds_since(begin) < 1000.0 * options.seconds; ++step) {
+    for (int i = 0; i < batch_size; ++i) samples[i] = static_cast<std::uint32_t>((step % 3) * batch_size + i);
+    const auto start = Clock::now();
+    gather_batch(data, samples, batch);
+    gather.push_back(milliseconds_since(start));
+    optimizer.begin_step(configuration.optimizer.learning_rate);
+    const BatchResult result = engine.train_step(batch, *loss, optimizer, configuration.optimizer.gradient_clip);
+    total.push_back(milliseconds_since(start));
+    forward.push_back(1000.0 * result.forward_seconds);
+    backward.push_back(1000.0 * result.backward_seconds);
+    update.push_back(1000.0 * result.update_seconds);
+    if (step == 19) report.loss_after_20_steps = result.loss / batch_size;
+    report.saved_state_bytes = result.saved_state_bytes;
+    report.activity.clear();
+    report.active_fraction.clear();
+    for (std::size_t l = 0; l + 1 < result.layers.size(); ++l) {
+      report.activity.emplace_back(configuration.network.layers[l].name, result.layers[l].activity);
+      report.active_fraction.emplace_back(configuration.network.layers[l].name, result.layers[l].active_fraction);
+    }
+    // A slow mode is not timed for minutes: what was asked for in seconds is enough once a few batches are in.
+    if (step >= 4 && milliseconds_since(begin) > 10'000.0 * options.seconds) break;
+  }
+  report.input_activity = batch.activity();
+  report.milliseconds_per_batch = median(total);
+  report.samples_per_second = 1000.0 * batch_size / report.milliseconds_per_batch;
+  report.forward_ms = median(forward);
+  report.backward_ms = median(backward);
+  report.update_ms = median(update);
+  report.data_ms = median(gather);
+  return report;
+}
+
+}  // namespace spikeloom

@@ -1,0 +1,101 @@
+"""Networks, weights and inputs for the comparisons, and their configuration as TOML."""
+
+import math
+
+import numpy as np
+
+LAYER_DEFAULTS = {
+    "neuron": "lif",
+    "threshold": 1.0,
+    "reset": "zero",
+    "reset_gradient": False,
+    "input_gain": 1.0,
+    "input_scaling": "none",
+    "bias": True,
+    "surrogate": "superspike",
+    "surrogate_beta": 10.0,
+    "surrogate_gamma": 0.3,
+    "window": [0.9, math.inf],
+    "rate_lower": 0.0,
+    "rate_lower_weight": 0.0,
+    "rate_upper": 1.0,
+    "rate_upper_weight": 0.0,
+}
+LOSS_DEFAULTS = {
+    "kind": "cross_entropy",
+    "over": "steps",
+    "label_smoothing": 0.0,
+    "target_rate": 0.3,
+    "wrong_target_rate": 0.05,
+}
+MEMBRANE_ONLY = ("neuron", "input_gain", "input_scaling", "bias")  # what layers that do not spike know
+
+
+def network(layers, steps, channels, loss=None, optimizer=None):
+    """A description: `layers` are dicts of what differs from the defaults, each with a size."""
+    described = [{"name": f"layer{i + 1}", **LAYER_DEFAULTS, **layer} for i, layer in enumerate(layers)]
+    return {
+        "steps": steps,
+        "channels": channels,
+        "layers": described,
+        "loss": {**LOSS_DEFAULTS, **(loss or {})},
+        "optimizer": optimizer or {},
+    }
+
+
+def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5):
+    """Parameters, inputs and labels as numpy arrays.
+
+    All numbers are float32 ones, so that both sides start from the same.
+    Weights are scaled so that the input of a neuron varies by about `scale` thresholds over time.
+    """
+    random = np.random.default_rng(seed)
+    parameters, inputs_of_layer = {}, description["channels"]
+    for layer in description["layers"]:
+        size, name = layer["size"], layer["name"]
+        decay = random.uniform(*decays, size)
+        gain = layer["input_gain"] * (1.0 - decay.mean() if layer["input_scaling"] == "leak" else 1.0)
+        spread = (
+            scale
+            * (layer["threshold"] if layer["neuron"] == "lif" else 1.0)
+            / gain
+            / math.sqrt(inputs_of_layer * activity)
+        )
+        parameters[name + ".weight"] = random.normal(0.1 * spread, spread, (size, inputs_of_layer)).astype(np.float32)
+        if layer["bias"]:
+            parameters[name + ".bias"] = random.normal(0.0, 0.1 * spread, size).astype(np.float32)
+        parameters[name + ".decay"] = (decay if layer["neuron"] != "linear" else 0.0 * decay).astype(np.float32)
+        inputs_of_layer = size
+    inputs = (random.random((samples, description["steps"], description["channels"])) < activity).astype(np.float32)
+    labels = random.integers(0, description["layers"][-1]["size"], samples).astype(np.int64)
+    return parameters, inputs, labels
+
+
+def _value(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    return repr(value)  # inf and -inf are TOML's words too
+
+
+def _section(head, values):
+    return head + "\n" + "".join(f"{key} = {_value(value)}\n" for key, value in values.items()) + "\n"
+
+
+def to_toml(description):
+    """The description as a configuration file. Decays are given beside the weights; the file's are placeholders."""
+    data = {"train": "unused.h5", "steps": description["steps"], "step_ms": 1.0, "channels": description["channels"]}
+    text = _section("[data]", data)
+    for layer in description["layers"]:
+        known = layer if layer["neuron"] == "lif" else {key: layer[key] for key in MEMBRANE_ONLY + ("name", "size")}
+        if layer["neuron"] != "linear":
+            known = {**known, "decay": 0.9}
+        text += _section("[[layers]]", known)
+    text += _section("[loss]", description["loss"])
+    if description["optimizer"]:
+        text += _section("[optimizer]", description["optimizer"])
+    text += _section("[training]", {"anneal_window": False})
+    return text
