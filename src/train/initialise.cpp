@@ -21,13 +21,13 @@ class Initialiser {
     gather_batch(data, samples, batch_);
   }
 
-  void run() {
+  void run(const std::vector<bool>& given) {
     const NetworkSpec& network = engine_.network();
     engine_.import_parameters(parameters_);
     for (std::size_t l = 0; l < network.layers.size(); ++l) {
       const LayerSpec& layer = network.layers[l];
       const bool from_data = layer.init == InitKind::rate || layer.init == InitKind::lsuv;
-      if (!layer.spiking() || !from_data) continue;
+      if (!layer.spiking() || !from_data || (!given.empty() && given[l])) continue;
       listener_.progress("initialising", l, network.layers.size(), layer.name);
       layer_ = static_cast<int>(l);
       start_ = parameters_.layers[l].weight;
@@ -152,8 +152,9 @@ class Initialiser {
 }  // namespace
 
 void initialise_from_data(Engine& engine, Parameters& parameters, const SpikeDataset& data,
-                          std::span<const std::uint32_t> samples, ProgressListener& listener) {
-  Initialiser(engine, parameters, data, samples, listener).run();
+                          std::span<const std::uint32_t> samples, const std::vector<bool>& given,
+                          ProgressListener& listener) {
+  Initialiser(engine, parameters, data, samples, listener).run(given);
 }
 
 }  // namespace spikeloom

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <spikeloom/dataset.hpp>
 
@@ -21,8 +22,10 @@ namespace spikeloom {
 /// lsuv (spiking layers): weights are scaled until the variance of the layer's input k W s over samples, steps and neurons is 0.633 (Mishkin and Matas
 /// 2016, with the value of Finkbeiner et al. 2024).
 ///
+/// Layers l with given[l] have their weights from elsewhere and keep them; an empty `given` means none.
+///
 /// Warns where nothing reaches a layer, or its target can't be met. Leaves `parameters` in the engine.
 void initialise_from_data(Engine& engine, Parameters& parameters, const SpikeDataset& data, std::span<const std::uint32_t> samples,
-                          ProgressListener& listener);
+                          const std::vector<bool>& given, ProgressListener& listener);
 
 }  // namespace spikeloom

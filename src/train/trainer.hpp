@@ -40,6 +40,8 @@ class Trainer {
   /// Goes on from a state that was saved (with the optimiser's moments, which the caller restores).
   void restore(TrainingState state);
 
+  /// Samples of an epoch.
+  std::size_t samples() const { return samples_.size(); }
   bool epoch_finished() const { return state_.position >= samples_.size(); }
   /// One batch: the next `batch_size` samples of the epoch's order, or what is left of them. Throws NumericalError.
   void train_batch();

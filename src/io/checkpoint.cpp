@@ -1,0 +1,175 @@
+#include "io/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <spikeloom/error.hpp>
+
+#include "io/state_text.hpp"
+
+namespace spikeloom {
+namespace {
+
+constexpr const char* kFormat = "spikeloom 1";
+
+using Shape = std::vector<std::uint64_t>;
+
+/// The tensors of a layer's parameters: said once for writing, reading and copying.
+template <class Visitor>
+void for_each_tensor(const NetworkSpec& network, Visitor visit) {
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    const LayerSpec& layer = network.layers[l];
+    const auto size = static_cast<std::uint64_t>(layer.size);
+    visit(l, layer.name + ".weight", Shape{size, static_cast<std::uint64_t>(network.inputs_of(l))}, &LayerParameters::weight);
+    if (layer.bias) visit(l, layer.name + ".bias", Shape{size}, &LayerParameters::bias);
+    if (layer.neuron != NeuronKind::linear) visit(l, layer.name + ".decay", Shape{size}, &LayerParameters::decay);
+  }
+}
+
+/// Every moment of every layer that the optimiser keeps.
+template <class Visitor>
+void for_each_moment(const NetworkSpec& network, const Optimizer& optimizer, Visitor visit) {
+  for (std::size_t moment = 0; moment < optimizer.moment_names().size(); ++moment) {
+    for (std::size_t l = 0; l < network.layers.size(); ++l) {
+      const LayerSpec& layer = network.layers[l];
+      const auto size = static_cast<std::uint64_t>(layer.size);
+      const std::string name = fmt::format("optimizer.{}.{}", optimizer.moment_names()[moment], layer.name);
+      visit(moment, static_cast<int>(l), false, name + ".weight", Shape{size, static_cast<std::uint64_t>(network.inputs_of(l))});
+      if (layer.bias) visit(moment, static_cast<int>(l), true, name + ".bias", Shape{size});
+    }
+  }
+}
+
+void add_parameters(SafetensorsWriter& file, const Configuration& configuration, const Engine& engine) {
+  Parameters parameters = engine.export_parameters();
+  for_each_tensor(configuration.network, [&](std::size_t l, const std::string& name, const Shape& shape, auto member) {
+    file.add(name, shape, std::move(parameters.layers[l].*member));
+  });
+  file.set("format", kFormat);
+  file.set("configuration", training_hash(configuration));
+}
+
+void check_decays(const SafetensorsReader& file, const LayerSpec& layer, const std::vector<float>& decays) {
+  const auto bad = std::find_if(decays.begin(), decays.end(), [](float decay) { return decay < 0.0F || decay > 1.0F; });
+  if (bad == decays.end()) return;
+  throw UserError(
+      fmt::format("{}: tensor \"{}.decay\", index {}: {}; allowed: 0 to 1", file.path().string(), layer.name, bad - decays.begin(), *bad));
+}
+
+}  // namespace
+
+std::string training_hash(const Configuration& configuration) {
+  Configuration trained = configuration;
+  trained.engine.threads = 0;
+  const ScheduleKind schedule = trained.optimizer.schedule;
+  if (schedule == ScheduleKind::constant || schedule == ScheduleKind::plateau) trained.training.epochs = 0;
+  trained.data.train = "-";
+  trained.data.test.clear();
+  if (!trained.data.validation_file.empty()) trained.data.validation_file = "-";
+  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  for (const char c : to_toml(trained)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return fmt::format("{:016x}", hash);
+}
+
+void write_weights(const std::filesystem::path& path, const Configuration& configuration, const Engine& engine, const TrainingState& state) {
+  SafetensorsWriter file;
+  add_parameters(file, configuration, engine);
+  file.set("epoch", fmt::format("{}", state.epoch));
+  if (state.best) {
+    file.set("validation_accuracy", fmt::format("{}", state.best->accuracy));
+    file.set("validation_loss", fmt::format("{}", state.best->loss));
+  }
+  file.write(path);
+}
+
+void write_checkpoint(const std::filesystem::path& path, const Configuration& configuration, const Engine& engine, const Trainer& trainer) {
+  const NetworkSpec& network = configuration.network;
+  SafetensorsWriter file;
+  add_parameters(file, configuration, engine);
+  const Optimizer& optimizer = trainer.optimizer();
+  for_each_moment(network, optimizer, [&](std::size_t moment, int layer, bool bias, const std::string& name, const Shape& shape) {
+    file.add(name, shape, engine.gather_canonical(layer, bias, optimizer.moment_blocks(moment, layer, bias)));
+  });
+  const TrainingState& state = trainer.state();
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    const std::vector<std::uint8_t>& fired = state.totals.fired[l];
+    if (!fired.empty()) file.add("training.fired." + network.layers[l].name, {fired.size()}, std::vector<float>(fired.begin(), fired.end()));
+  }
+  file.set("training_samples", fmt::format("{}", trainer.samples()));
+  for (auto& [key, value] : state_to_texts(state)) file.set(key, value);
+  file.write(path);
+}
+
+Parameters read_parameters(const SafetensorsReader& file, const NetworkSpec& network) {
+  Parameters parameters;
+  parameters.layers.resize(network.layers.size());
+  for_each_tensor(network, [&](std::size_t l, const std::string& name, const Shape& shape, auto member) {
+    parameters.layers[l].*member = file.read(name, shape);
+  });
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    check_decays(file, network.layers[l], parameters.layers[l].decay);
+    parameters.layers[l].decay.resize(network.layers[l].size, 0.0F);  // a linear layer has none in the file
+  }
+  return parameters;
+}
+
+void restore_checkpoint(const SafetensorsReader& file, const Configuration& configuration, Engine& engine, Trainer& trainer) {
+  const NetworkSpec& network = configuration.network;
+  const std::string where = file.path().string();
+  const auto hash = file.metadata().find("configuration");
+  if (hash == file.metadata().end()) throw UserError(fmt::format("{}: no checkpoint of a Spikeloom run; it can't be resumed", where));
+  if (hash->second != training_hash(configuration)) {
+    throw UserError(fmt::format("{}: was written under other settings than those of config.toml and the command line; a resumed run may only "
+                                "change paths, engine.threads and, with a constant or plateau schedule, training.epochs",
+                                where));
+  }
+  const auto samples = file.metadata().find("training_samples");
+  if (samples == file.metadata().end() || samples->second != fmt::format("{}", trainer.samples())) {
+    throw UserError(fmt::format("{}: the run was trained on {} samples, and data.train now has {}; a run can only be resumed on the same data", where,
+                                samples == file.metadata().end() ? "an unknown number of" : samples->second, trainer.samples()));
+  }
+  TrainingState state = state_from_texts(file.metadata(), network.layers.size(), where);
+  for (const LayerSpec& layer : network.layers) {
+    std::vector<std::uint8_t>& fired = state.totals.fired.emplace_back();
+    if (!layer.spiking()) continue;
+    for (const float value : file.read("training.fired." + layer.name, Shape{static_cast<std::uint64_t>(layer.size)})) fired.push_back(value != 0.0F);
+  }
+  if (state.position > trainer.samples()) throw UserError(fmt::format("{}: __metadata__, \"position\": {} is more than the {} samples", where, state.position, trainer.samples()));
+  engine.import_parameters(read_parameters(file, network));
+  Optimizer& optimizer = trainer.optimizer();
+  for_each_moment(network, optimizer, [&](std::size_t moment, int layer, bool bias, const std::string& name, const Shape& shape) {
+    engine.scatter_canonical(layer, bias, file.read(name, shape), optimizer.moment_blocks(moment, layer, bias));
+  });
+  trainer.restore(std::move(state));
+}
+
+MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkSpec& network, Parameters& parameters) {
+  MatchedLayers result;
+  result.weights.assign(network.layers.size(), false);
+  std::vector<std::string> taken;
+  std::vector<std::string> left;
+  for_each_tensor(network, [&](std::size_t l, const std::string& name, const Shape& shape, auto member) {
+    const LayerSpec& layer = network.layers[l];
+    const Range drawn = layer.decay_given ? layer.decay : layer.tau_mem_ms;
+    if (member == &LayerParameters::decay && drawn.low == drawn.high) return;
+    const TensorInfo* tensor = file.find(name);
+    if (!tensor) return left.push_back(name + " (not in the file)");
+    if (tensor->shape != shape) {
+      return left.push_back(fmt::format("{} ({} in the file, {} here)", name, shape_text(tensor->shape), shape_text(shape)));
+    }
+    parameters.layers[l].*member = file.read(name, shape);
+    if (member == &LayerParameters::weight) result.weights[l] = true;
+    taken.push_back(name);
+  });
+  if (std::find(result.weights.begin(), result.weights.end(), true) == result.weights.end()) {
+    throw UserError(fmt::format("{}: no weights match the network by name and shape; not taken: {}", file.path().string(), fmt::join(left, ", ")));
+  }
+  for (std::size_t l = 0; l < network.layers.size(); ++l) check_decays(file, network.layers[l], parameters.layers[l].decay);
+  result.text = fmt::format("{}: taken: {}", file.path().string(), fmt::join(taken, ", "));
+  if (!left.empty()) result.text += fmt::format("; not taken: {}", fmt::join(left, ", "));
+  return result;
+}
+
+}  // namespace spikeloom
