@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "core/random.hpp"
 #include "data/shd_file.hpp"
@@ -155,10 +156,16 @@ template <class Work>
 int on_small_disk(const std::filesystem::path& place, int kilobytes, Work work) {
   const pid_t child = ::fork();
   if (child == 0) {
-    if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ::_exit(77);
+    const std::string identity =
+        "0 " + std::to_string(::geteuid()) + " 1";  // in a name space of its own, any user may mount
+    if (::unshare(CLONE_NEWNS) != 0) {
+      if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ::_exit(77);
+      std::ofstream("/proc/self/uid_map") << identity;
+    }
     ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     const std::string size = "size=" + std::to_string(kilobytes) + "k";
     if (::mount("spikeloom", place.c_str(), "tmpfs", 0, size.c_str()) != 0) ::_exit(77);
+    if (!std::ofstream(place / "probe") || !std::filesystem::remove(place / "probe")) ::_exit(77);
     ::_exit(work());
   }
   int status = 0;
