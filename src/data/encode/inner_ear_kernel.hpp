@@ -11,6 +11,7 @@
 namespace spikeloom {
 
 inline constexpr int kEarGroup = 32;       // channels that share a decimation and a table
+inline constexpr int kEarPair = kEarGroup / 2;  // distance of two channels that share a complex number
 inline constexpr int kEarRate = 24'000;    // Hz, rate of hair cells, fibres and bushy cells
 inline constexpr int kEarTaps = 8;         // of the interpolation after decimation
 inline constexpr int kEarChannelBits = 10; // low bits of a packed event; the step is above them
@@ -56,7 +57,8 @@ struct EarJob {
 std::size_t ear_event_bound(int steps);
 
 /// Runs membrane, hair cells, fibres and bushy cells of a group and writes its events, packed as step << kEarChannelBits | channel, in no particular order.
-/// Returns how many. The same bits on every instruction set: lanes never mix, and nothing is contracted.
+/// Returns how many. The same bits on every instruction set: what meets in an
+/// operation does not depend on the vectors' width, and nothing is contracted.
 std::size_t run_ear_group(const EarJob& job);
 
 }  // namespace spikeloom
