@@ -28,7 +28,9 @@ struct MemoryInput {
   std::span<const std::byte> bytes;
   sf_count_t position = 0;
 
-  static sf_count_t length(void* self) { return static_cast<sf_count_t>(static_cast<MemoryInput*>(self)->bytes.size()); }
+  static sf_count_t length(void* self) {
+    return static_cast<sf_count_t>(static_cast<MemoryInput*>(self)->bytes.size());
+  }
   static sf_count_t tell(void* self) { return static_cast<MemoryInput*>(self)->position; }
   static sf_count_t write(const void*, sf_count_t, void*) { return 0; }
 
@@ -80,8 +82,9 @@ std::uint32_t little_endian(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-/// libsndfile takes a WAV file that was cut short for a shorter recording. Walks the chunks to the samples and compares what the header promises with
-/// what is there; sizes that programs write when they don't know the end (0, and from 2 GB on) promise nothing.
+/// libsndfile takes a WAV file that was cut short for a shorter recording. Walks the chunks to the samples and compares
+/// what the header promises with what is there; sizes that programs write when they don't know the end (0, and from 2
+/// GB on) promise nothing.
 void check_complete(std::span<const std::byte> bytes, const std::string& name) {
   constexpr std::uint32_t kUnknownFrom = 0x7f000000;
   const auto tagged = [&](std::size_t at, const char* tag) { return std::memcmp(bytes.data() + at, tag, 4) == 0; };
@@ -91,7 +94,8 @@ void check_complete(std::span<const std::byte> bytes, const std::string& name) {
     if (tagged(at, "data")) {
       const std::size_t there = bytes.size() - at - 8;
       if (size < kUnknownFrom && size > there)
-        throw UserError(fmt::format("{}: cut short at byte {}: {} bytes of samples promised, {} there", name, bytes.size(), size, there));
+        throw UserError(fmt::format("{}: cut short at byte {}: {} bytes of samples promised, {} there", name,
+                                    bytes.size(), size, there));
       return;
     }
     at += 8 + std::size_t{size} + size % 2;
@@ -119,8 +123,10 @@ Recording decode_audio(std::span<const std::byte> bytes, const std::string& name
       throw UserError(fmt::format("{}: longer than {} s", name, kLongestSeconds));
   }
   if (sf_error(file.get()) != SF_ERR_NO_ERROR)
-    throw UserError(fmt::format("{}: damaged at sample {} ({})", name, recording.samples.size(), sf_strerror(file.get())));
-  if (info.seekable && info.frames > 0 && info.frames < SF_COUNT_MAX && std::cmp_less(recording.samples.size(), info.frames))
+    throw UserError(
+        fmt::format("{}: damaged at sample {} ({})", name, recording.samples.size(), sf_strerror(file.get())));
+  if (info.seekable && info.frames > 0 && info.frames < SF_COUNT_MAX &&
+      std::cmp_less(recording.samples.size(), info.frames))
     throw UserError(fmt::format("{}: ends after {} of {} samples", name, recording.samples.size(), info.frames));
   if (recording.samples.empty()) throw UserError(fmt::format("{}: holds no samples", name));
   return recording;

@@ -1,5 +1,5 @@
-// The basilar membrane's motion, compiled per instruction set: stimulus times transfer function, inverse transform, interpolation.
-// Rows are one complex number per lane: N real parts, then N imaginary parts.
+// The basilar membrane's motion, compiled per instruction set: stimulus times transfer function, inverse transform,
+// interpolation. Rows are one complex number per lane: N real parts, then N imaginary parts.
 #if defined(SPIKELOOM_EAR_MEMBRANE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPIKELOOM_EAR_MEMBRANE_INL
 #undef SPIKELOOM_EAR_MEMBRANE_INL
@@ -82,9 +82,9 @@ HWY_INLINE ComplexV<V> motion(D d, const EarJob& job, int k, int last, int chann
   return multiply(ComplexV<V>{re, im}, hn::Set(d, job.spectrum[2 * k]), hn::Set(d, job.spectrum[2 * k + 1]));
 }
 
-/// Rows k and length - k hold x + i y, where x and y are the spectra, folded to those of real signals, of N channels from `block` and N channels from
-/// `block` + kEarPair.
-/// What lies above the Nyquist frequency folds down, as it does in SHD's encoder.
+/// Rows k and length - k hold x + i y, where x and y are the spectra, folded to those of real signals, of N channels
+/// from `block` and N channels from `block` + kEarPair. What lies above the Nyquist frequency folds down, as it does in
+/// SHD's encoder.
 template <class D, class V = hn::Vec<D>>
 void fill_spectrum(D d, const EarJob& job, int block) {
   const int lanes = static_cast<int>(hn::Lanes(d));
@@ -194,8 +194,8 @@ void run_pass(D d, const EarTransform& transform, const EarTransform::Pass& pass
   }
 }
 
-/// All passes from `first` on over the block at `rows`. Large blocks are finished one part after the other, so that all but the first few passes run in
-/// the L1 cache.
+/// All passes from `first` on over the block at `rows`. Large blocks are finished one part after the other, so that all
+/// but the first few passes run in the L1 cache.
 template <class D>
 void transform_rows(D d, const EarTransform& transform, float* rows, std::size_t first) {
   constexpr std::size_t kCacheBytes = 32 * 1024;
@@ -223,7 +223,9 @@ void fetch_velocity(D d, const EarJob& job, int first, float* HWY_RESTRICT veloc
   const int decimation = job.table->decimation;
   // Indices are periodic, as the transform is; the last chunk may end beyond the utterance.
   const auto row_at = [&](int sample) {
-    const int wrapped = sample < 0 ? sample + transform.length : sample < transform.length ? sample : sample - transform.length;
+    const int wrapped = sample < 0                  ? sample + transform.length
+                        : sample < transform.length ? sample
+                                                    : sample - transform.length;
     return job.rows + transform.row_of[static_cast<std::size_t>(wrapped)] * 2 * lanes;
   };
   if (decimation == 1) {

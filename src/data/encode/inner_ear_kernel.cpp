@@ -11,7 +11,8 @@ HWY_BEFORE_NAMESPACE();
 namespace spikeloom {
 namespace HWY_NAMESPACE {
 
-/// Channel c of a group's first half shares a complex number with channel c + kEarPair, at any vector width: rounding mixes the two.
+/// Channel c of a group's first half shares a complex number with channel c + kEarPair, at any vector width: rounding
+/// mixes the two.
 std::size_t RunEarGroup(const EarJob& job) {
   using D = hn::CappedTag<float, 16>;
   const D d;
@@ -32,6 +33,11 @@ std::size_t RunEarGroup(const EarJob& job) {
   return static_cast<std::size_t>(events - job.events);
 }
 
+void DrawEarExponentials(std::array<std::uint32_t, 2> key, std::uint32_t channel, std::uint32_t first_block,
+                         float* to) {
+  draw_exponentials(hn::CappedTag<float, 16>(), key, channel, first_block, to);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace spikeloom
 HWY_AFTER_NAMESPACE();
@@ -40,8 +46,14 @@ HWY_AFTER_NAMESPACE();
 namespace spikeloom {
 
 HWY_EXPORT(RunEarGroup);
+HWY_EXPORT(DrawEarExponentials);
 
 std::size_t run_ear_group(const EarJob& job) { return HWY_DYNAMIC_DISPATCH(RunEarGroup)(job); }
+
+void draw_ear_exponentials(std::array<std::uint32_t, 2> key, std::uint32_t channel, std::uint32_t first_block,
+                           float* to) {
+  HWY_DYNAMIC_DISPATCH(DrawEarExponentials)(key, channel, first_block, to);
+}
 
 }  // namespace spikeloom
 #endif

@@ -10,7 +10,8 @@
 namespace spikeloom {
 namespace {
 
-// Events waiting to be taken are 16 bytes each, some 120 KB a recording; at the end of a round, threads idle for half a recording on average.
+// Events waiting to be taken are 16 bytes each, some 120 KB a recording; at the end of a round, threads idle for half a
+// recording on average.
 constexpr std::size_t kRoundPerThread = 32;
 
 /// 14 MB and half a second, for all data sets that this process makes.
@@ -24,7 +25,8 @@ std::shared_ptr<const EarTables> shared_tables(WorkerTeam& team) {
 
 }  // namespace
 
-void encode_in_order(std::size_t count, int threads, const std::function<EncodedRecording(std::size_t, InnerEar&)>& encode,
+void encode_in_order(std::size_t count, int threads,
+                     const std::function<EncodedRecording(std::size_t, InnerEar&)>& encode,
                      const std::function<void(std::size_t, const EncodedRecording&)>& take) {
   WorkerTeam team(threads > 0 ? threads : std::max(1, available_cores()));
   const auto tables = shared_tables(team);
@@ -33,7 +35,9 @@ void encode_in_order(std::size_t count, int threads, const std::function<Encoded
   std::vector<EncodedRecording> results(std::min(count, kRoundPerThread * static_cast<std::size_t>(team.size())));
   for (std::size_t first = 0; first < count; first += results.size()) {
     const std::size_t round = std::min(results.size(), count - first);
-    team.for_each(round, [&](std::size_t i, int worker) { results[i] = encode(first + i, ears[static_cast<std::size_t>(worker)]); });
+    team.for_each(round, [&](std::size_t i, int worker) {
+      results[i] = encode(first + i, ears[static_cast<std::size_t>(worker)]);
+    });
     for (std::size_t i = 0; i < round; ++i) take(first + i, results[i]);
   }
 }

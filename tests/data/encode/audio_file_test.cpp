@@ -24,8 +24,10 @@ constexpr int kWavFloat = SF_FORMAT_WAV | SF_FORMAT_FLOAT;
 TEST(ReadAudio, GivesBackWhatWasWrittenInEachFormat) {
   const TemporaryFolder folder;
   const auto samples = sine(440.0, 0.1, 16'000);
-  for (const auto& [format, tolerance] :
-       {std::pair{kWav16, 1e-4F}, {kWavFloat, 0.0F}, {SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 1e-4F}, {SF_FORMAT_WAVEX | SF_FORMAT_PCM_16, 1e-4F}}) {
+  for (const auto& [format, tolerance] : {std::pair{kWav16, 1e-4F},
+                                          {kWavFloat, 0.0F},
+                                          {SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 1e-4F},
+                                          {SF_FORMAT_WAVEX | SF_FORMAT_PCM_16, 1e-4F}}) {
     const auto path = folder / "sound";
     write_sound(path, samples, 16'000, 1, format);
     const Recording recording = read_audio(path);
@@ -50,8 +52,9 @@ TEST(ReadAudio, DamagedFilesAreRefusedByName) {
   const std::string wave = read_bytes(folder / "good.wav");
   const std::string flac = read_bytes(folder / "good.flac");
   const std::string text = "label,speaker\n1,2\n";
-  for (const std::string& bytes : {std::string(), text, std::string(1000, '\0'), wave.substr(0, 3), wave.substr(0, 30), wave.substr(0, 44),
-                                   wave.substr(0, wave.size() / 2), wave.substr(0, wave.size() - 1), flac.substr(0, flac.size() / 2)}) {
+  for (const std::string& bytes :
+       {std::string(), text, std::string(1000, '\0'), wave.substr(0, 3), wave.substr(0, 30), wave.substr(0, 44),
+        wave.substr(0, wave.size() / 2), wave.substr(0, wave.size() - 1), flac.substr(0, flac.size() / 2)}) {
     write_bytes(path, bytes);
     EXPECT_NE(user_error([&] { read_audio(path); }).find("broken.wav"), std::string::npos) << bytes.size() << " bytes";
   }
@@ -80,7 +83,8 @@ TEST(ReadAudio, WhatIsOutOfRangeIsRefusedWithTheRange) {
   const TemporaryFolder folder;
   const auto path = folder / "odd.wav";
   write_sound(path, std::vector<float>(300, 0.1F), 96'000, 1, kWav16);
-  EXPECT_NE(user_error([&] { read_audio(path); }).find("sample rate 96000 Hz is outside 8000 .. 48000 Hz"), std::string::npos);
+  EXPECT_NE(user_error([&] { read_audio(path); }).find("sample rate 96000 Hz is outside 8000 .. 48000 Hz"),
+            std::string::npos);
   write_sound(path, std::vector<float>(300, 0.1F), 4'000, 1, kWav16);
   EXPECT_NE(user_error([&] { read_audio(path); }).find("sample rate 4000 Hz"), std::string::npos);
   write_sound(path, std::vector<float>(300, 0.1F), 16'000, 3, kWav16);

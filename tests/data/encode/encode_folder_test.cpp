@@ -29,7 +29,8 @@ class EncodeFolder : public ::testing::Test {
     int n = 0;
     for (const char* speaker : {"zoe", "ann_b", "max"})
       for (int label = 0; label < 2; ++label)
-        for (const int index : {0, 3, 10}) add(std::to_string(label) + "_" + speaker + "_" + std::to_string(index) + ".wav", 0.1 + 0.01 * n++);
+        for (const int index : {0, 3, 10})
+          add(std::to_string(label) + "_" + speaker + "_" + std::to_string(index) + ".wav", 0.1 + 0.01 * n++);
   }
 
   void add(const std::string& name, double seconds, double amplitude = 0.2) {
@@ -128,8 +129,9 @@ TEST_F(EncodeFolder, ASilentRecordingIsAnEmptySampleWithAWarning) {
 }
 
 TEST_F(EncodeFolder, NamesOfAnotherFormAreRefusedByName) {
-  for (const char* name : {"hello.wav", "_zoe_1.wav", "1__2.wav", "1_zoe_.wav", "x_zoe_1.wav", "1_zoe_x.wav", "-1_zoe_1.wav", "1_zoe_-1.wav",
-                           "10000_zoe_1.wav", "1_zoe.wav", "1.5_zoe_1.wav", "1_zoe_1 .wav", "99999999999_zoe_1.wav"}) {
+  for (const char* name :
+       {"hello.wav", "_zoe_1.wav", "1__2.wav", "1_zoe_.wav", "x_zoe_1.wav", "1_zoe_x.wav", "-1_zoe_1.wav",
+        "1_zoe_-1.wav", "10000_zoe_1.wav", "1_zoe.wav", "1.5_zoe_1.wav", "1_zoe_1 .wav", "99999999999_zoe_1.wav"}) {
     add(name, 0.05);
     const std::string text = user_error([&] { encode_folder(options(), listener_); });
     EXPECT_NE(text.find(name), std::string::npos) << text;

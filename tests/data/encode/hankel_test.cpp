@@ -36,7 +36,8 @@ TEST(Hankel, SeriesAndExpansionMeetOnTheCircleBetweenThem) {
 }
 
 TEST(BasilarMembrane, PhaseIsTheIntegralOfTheWaveNumber) {
-  // Where the phase is large, the velocity's phase turns with it: d(arg v)/dc approaches the real part of the wave number.
+  // Where the phase is large, the velocity's phase turns with it: d(arg v)/dc approaches the real part of the wave
+  // number.
   const BasilarMembrane membrane;
   const double omega = 2.0 * std::numbers::pi * 4000.0;
   const double place = 0.7;  // tuned to 7.9 kHz

@@ -1,4 +1,5 @@
-// Agreement with what SHD's own encoder makes of four recordings: tables in ../shared/data/shd-encoder, means over ten of its seeds.
+// Agreement with what SHD's own encoder makes of four recordings: tables in ../shared/data/shd-encoder, means over ten
+// of its seeds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,8 +30,8 @@ class ReferenceEncoder : public ::testing::TestWithParam<Case> {
   void SetUp() override {
     const fs::path data = shared_data();
     if (data.empty())
-      GTEST_SKIP() << "the reference encoder's tables, shared/data/shd-encoder, are not in a folder above " << SPIKELOOM_SOURCE_DIR
-                   << "; nothing was compared";
+      GTEST_SKIP() << "the reference encoder's tables, shared/data/shd-encoder, are not in a folder above "
+                   << SPIKELOOM_SOURCE_DIR << "; nothing was compared";
     channel_reference_ = column(data / "shd-encoder" / "channel_counts.csv");
     rate_reference_ = column(data / "shd-encoder" / "rate_10ms.csv");
     ASSERT_EQ(channel_reference_.size(), 700U);
@@ -50,8 +51,10 @@ class ReferenceEncoder : public ::testing::TestWithParam<Case> {
   }
 
   static fs::path shared_data() {
-    for (fs::path folder = fs::path(SPIKELOOM_SOURCE_DIR).parent_path(); folder != folder.root_path(); folder = folder.parent_path())
-      if (fs::exists(folder / "shared" / "data" / "shd-encoder" / "channel_counts.csv")) return folder / "shared" / "data";
+    for (fs::path folder = fs::path(SPIKELOOM_SOURCE_DIR).parent_path(); folder != folder.root_path();
+         folder = folder.parent_path())
+      if (fs::exists(folder / "shared" / "data" / "shd-encoder" / "channel_counts.csv"))
+        return folder / "shared" / "data";
     return {};
   }
 

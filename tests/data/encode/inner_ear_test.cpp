@@ -4,11 +4,14 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
+#include "core/random.hpp"
 #include "core/worker_team.hpp"
 #include "data/encode/basilar_membrane.hpp"
+#include "data/encode/inner_ear_kernel.hpp"
 #include "sound.hpp"
 
 namespace spikeloom {
@@ -28,7 +31,8 @@ const std::shared_ptr<const EarTables>& tables() {
   return shared;
 }
 
-std::vector<Event> encode(const std::vector<float>& samples, int sample_rate, std::uint64_t seed = 1, std::uint64_t number = 0) {
+std::vector<Event> encode(const std::vector<float>& samples, int sample_rate, std::uint64_t seed = 1,
+                          std::uint64_t number = 0) {
   return InnerEar(tables()).encode(samples, sample_rate, seed, number);
 }
 
@@ -75,6 +79,25 @@ TEST(InnerEar, EveryInstructionSetGivesTheSameEvents) {
   EXPECT_GE(tried, 1);
 }
 
+TEST(InnerEar, TheFibresDrawExponentialsOfPhiloxBits) {
+  const std::array<std::uint32_t, 2> key{0x12345678U, 0x9abcdef0U};
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    for (const std::uint32_t first : {0U, 16U, 0xfffffff0U}) {
+      float numbers[kEarDraws];
+      draw_ear_exponentials(key, 613, first, numbers);
+      for (std::size_t i = 0; i < kEarDraws; ++i) {
+        const auto block = philox4x32({first + static_cast<std::uint32_t>(i % kEarDrawBlocks), 613, 0, 0}, key);
+        const double u = ((block[i / kEarDrawBlocks] >> 9) + 0.5) / (1 << 23);
+        ASSERT_NEAR(numbers[i], -std::log(u), 1e-6 * (1.0 - std::log(u))) << hwy::TargetName(target) << ' ' << i;
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
 TEST(InnerEar, EventsAreInOrderAndWithinTheRecording) {
   const auto events = encode(babble(0.3, 16'000), 16'000);
   ASSERT_GT(events.size(), 500U);
@@ -107,7 +130,9 @@ TEST(InnerEar, TheSampleRateHardlyMatters) {
   const auto expected = encode(babble(0.4, 48'000), 48'000);
   for (const int rate : {8'000, 16'000, 22'050, 44'100}) {
     const auto events = encode(babble(0.4, rate), rate);
-    EXPECT_NEAR(static_cast<double>(events.size()), static_cast<double>(expected.size()), 0.05 * static_cast<double>(expected.size())) << rate;
+    EXPECT_NEAR(static_cast<double>(events.size()), static_cast<double>(expected.size()),
+                0.05 * static_cast<double>(expected.size()))
+        << rate;
     EXPECT_LT(relative_distance(profile(expected), profile(events)), 0.12) << rate;
   }
 }
@@ -116,7 +141,8 @@ TEST(InnerEar, ATonePeaksAtThePlaceThatIsTunedToIt) {
   const BasilarMembrane membrane;
   for (const double hz : {200.0, 500.0, 1000.0, 3000.0, 6000.0}) {
     const auto counts = profile(encode(sine(hz, 0.4, 48'000), 48'000));
-    const auto channel = 20.0 * static_cast<double>(std::max_element(counts.begin(), counts.end()) - counts.begin()) + 10.0;
+    const auto channel =
+        20.0 * static_cast<double>(std::max_element(counts.begin(), counts.end()) - counts.begin()) + 10.0;
     const double tuned = membrane.resonance_hz(3.5 * channel / 699.0);
     EXPECT_GT(tuned, 0.8 * hz) << hz;
     EXPECT_LT(tuned, 1.6 * hz) << hz;

@@ -15,7 +15,8 @@ using testing::sine;
 /// Largest difference away from the ends, where the filter sees the signal's edge.
 double largest_error(const std::vector<float>& a, const std::vector<float>& b, std::size_t margin) {
   double error = 0.0;
-  for (std::size_t i = margin; i + margin < std::min(a.size(), b.size()); ++i) error = std::max(error, std::abs(double{a[i]} - b[i]));
+  for (std::size_t i = margin; i + margin < std::min(a.size(), b.size()); ++i)
+    error = std::max(error, std::abs(double{a[i]} - b[i]));
   return error;
 }
 
@@ -42,7 +43,8 @@ TEST_P(EveryRate, LengthIsTheDurationRoundedUp) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rates, EveryRate, ::testing::Values(8'000, 11'025, 16'000, 22'050, 32'000, 44'100, 44'101, 48'000));
+INSTANTIATE_TEST_SUITE_P(Rates, EveryRate,
+                         ::testing::Values(8'000, 11'025, 16'000, 22'050, 32'000, 44'100, 44'101, 48'000));
 
 TEST(Resampler, WhatTheLowerRateCannotHoldIsRemoved) {
   const auto out = Resampler(48'000, 16'000)(sine(11'000.0, 0.2, 48'000));

@@ -13,7 +13,8 @@ namespace spikeloom::testing {
 std::vector<float> sine(double hz, double seconds, int sample_rate, double amplitude) {
   std::vector<float> samples(static_cast<std::size_t>(seconds * sample_rate));
   for (std::size_t i = 0; i < samples.size(); ++i)
-    samples[i] = static_cast<float>(amplitude * std::sin(2.0 * std::numbers::pi * hz * static_cast<double>(i) / sample_rate));
+    samples[i] =
+        static_cast<float>(amplitude * std::sin(2.0 * std::numbers::pi * hz * static_cast<double>(i) / sample_rate));
   return samples;
 }
 
@@ -36,7 +37,8 @@ std::vector<float> babble(double seconds, int sample_rate, double amplitude) {
   return samples;
 }
 
-void write_sound(const std::filesystem::path& path, const std::vector<float>& samples, int sample_rate, int channels, int format) {
+void write_sound(const std::filesystem::path& path, const std::vector<float>& samples, int sample_rate, int channels,
+                 int format) {
   SF_INFO info{};
   info.samplerate = sample_rate;
   info.channels = channels;

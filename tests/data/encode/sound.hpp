@@ -14,7 +14,8 @@ std::vector<float> sine(double hz, double seconds, int sample_rate, double ampli
 std::vector<float> babble(double seconds, int sample_rate, double amplitude = 0.3);
 
 /// `format` is libsndfile's: SF_FORMAT_WAV | SF_FORMAT_PCM_16, ...; samples are interleaved.
-void write_sound(const std::filesystem::path& path, const std::vector<float>& samples, int sample_rate, int channels, int format);
+void write_sound(const std::filesystem::path& path, const std::vector<float>& samples, int sample_rate, int channels,
+                 int format);
 
 void write_bytes(const std::filesystem::path& path, const std::string& bytes);
 std::string read_bytes(const std::filesystem::path& path);

@@ -82,7 +82,8 @@ TEST_F(SpokenDigits, ClassesAreBalancedAndNoSpeakerIsInBothSets) {
   }
   for (const int speaker : speakers[0]) EXPECT_EQ(speakers[1].count(speaker), 0U) << speaker;
   for (const int part : {0, 1})
-    for (const int speaker : speakers[part]) EXPECT_EQ(voice_families().at(static_cast<std::size_t>(speaker)).test, part == 1);
+    for (const int speaker : speakers[part])
+      EXPECT_EQ(voice_families().at(static_cast<std::size_t>(speaker)).test, part == 1);
 }
 
 TEST_F(SpokenDigits, ALargerSetBeginsWithTheSmallerOne) {
@@ -110,13 +111,18 @@ TEST_F(SpokenDigits, EveryVoiceOfTheTableIsInstalledAndSpeaks) {
     for (const std::string_view variant : family.variants)
       EXPECT_TRUE(std::binary_search(installed.begin(), installed.end(), variant)) << variant;
   for (const auto voices : {english_voices(), german_voices()})
-    for (const std::string_view voice : voices) EXPECT_GT(speak({std::string(voice), "eins"}).samples.size(), 4000U) << voice;
+    for (const std::string_view voice : voices)
+      EXPECT_GT(speak({std::string(voice), "eins"}).samples.size(), 4000U) << voice;
 }
 
 TEST_F(SpokenDigits, BadOptionsAreRefusedBeforeAnyWork) {
-  EXPECT_NE(user_error([&] { make_spoken_digits(options("x", 19, 20), listener_); }).find("train = 19, but must be 20 .."), std::string::npos);
-  EXPECT_NE(user_error([&] { make_spoken_digits(options("x", 20, 0), listener_); }).find("test = 0"), std::string::npos);
-  EXPECT_NE(user_error([&] { make_spoken_digits(options("x", 20, 20, -1), listener_); }).find("threads = -1"), std::string::npos);
+  EXPECT_NE(
+      user_error([&] { make_spoken_digits(options("x", 19, 20), listener_); }).find("train = 19, but must be 20 .."),
+      std::string::npos);
+  EXPECT_NE(user_error([&] { make_spoken_digits(options("x", 20, 0), listener_); }).find("test = 0"),
+            std::string::npos);
+  EXPECT_NE(user_error([&] { make_spoken_digits(options("x", 20, 20, -1), listener_); }).find("threads = -1"),
+            std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "x"));
   testing::write_bytes(folder_ / "file", "not a folder");
   EXPECT_NE(user_error([&] { make_spoken_digits(options("file"), listener_); }).find("file"), std::string::npos);
@@ -138,7 +144,8 @@ TEST_F(SpokenDigits, AFailingProgramIsAnErrorAndLeavesNoFile) {
   testing::write_bytes(program, script);
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   const OtherPath broken((folder_ / "bin").c_str());
-  EXPECT_NE(user_error([&] { make_spoken_digits(options("x"), listener_); }).find("espeak-ng failed"), std::string::npos);
+  EXPECT_NE(user_error([&] { make_spoken_digits(options("x"), listener_); }).find("espeak-ng failed"),
+            std::string::npos);
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "x"));
 }
 
