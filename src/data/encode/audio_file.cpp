@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include <spikeloom/error.hpp>
 
@@ -17,17 +18,19 @@ namespace {
 
 constexpr int kLowestRate = 8'000;
 constexpr int kHighestRate = 48'000;
-constexpr int kLongestSeconds = 60;
+constexpr int kLongestSeconds = 30;
 constexpr sf_count_t kFramesPerRead = 1 << 14;
-// A minute of two channels of 64-bit samples at 48 kHz is 46 MB.
-constexpr std::uintmax_t kLargestFile = 64 << 20;
+// Thirty seconds of two channels of 64-bit samples at 48 kHz are 23 MB.
+constexpr std::uintmax_t kLargestFile = 32 << 20;
 
 /// What libsndfile's virtual input needs: a position in bytes that it can't leave.
 struct MemoryInput {
   std::span<const std::byte> bytes;
   sf_count_t position = 0;
 
-  static sf_count_t length(void* self) { return static_cast<sf_count_t>(static_cast<MemoryInput*>(self)->bytes.size()); }
+  static sf_count_t length(void* self) {
+    return static_cast<sf_count_t>(static_cast<MemoryInput*>(self)->bytes.size());
+  }
   static sf_count_t tell(void* self) { return static_cast<MemoryInput*>(self)->position; }
   static sf_count_t write(const void*, sf_count_t, void*) { return 0; }
 
@@ -73,6 +76,32 @@ void append_mono(const std::vector<float>& frames, sf_count_t count, int channel
   }
 }
 
+std::uint32_t little_endian(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
+  return value;
+}
+
+/// libsndfile takes a WAV file that was cut short for a shorter recording. Walks the chunks to the samples and compares
+/// what the header promises with what is there; sizes that programs write when they don't know the end (0, and from 2
+/// GB on) promise nothing.
+void check_complete(std::span<const std::byte> bytes, const std::string& name) {
+  constexpr std::uint32_t kUnknownFrom = 0x7f000000;
+  const auto tagged = [&](std::size_t at, const char* tag) { return std::memcmp(bytes.data() + at, tag, 4) == 0; };
+  if (bytes.size() < 12 || !tagged(0, "RIFF") || !tagged(8, "WAVE")) return;
+  for (std::size_t at = 12; at + 8 <= bytes.size();) {
+    const std::uint32_t size = little_endian(bytes, at + 4);
+    if (tagged(at, "data")) {
+      const std::size_t there = bytes.size() - at - 8;
+      if (size < kUnknownFrom && size > there)
+        throw UserError(fmt::format("{}: cut short at byte {}: {} bytes of samples promised, {} there", name,
+                                    bytes.size(), size, there));
+      return;
+    }
+    at += 8 + std::size_t{size} + size % 2;
+  }
+}
+
 }  // namespace
 
 Recording decode_audio(std::span<const std::byte> bytes, const std::string& name) {
@@ -94,7 +123,11 @@ Recording decode_audio(std::span<const std::byte> bytes, const std::string& name
       throw UserError(fmt::format("{}: longer than {} s", name, kLongestSeconds));
   }
   if (sf_error(file.get()) != SF_ERR_NO_ERROR)
-    throw UserError(fmt::format("{}: damaged at sample {} ({})", name, recording.samples.size(), sf_strerror(file.get())));
+    throw UserError(
+        fmt::format("{}: damaged at sample {} ({})", name, recording.samples.size(), sf_strerror(file.get())));
+  if (info.seekable && info.frames > 0 && info.frames < SF_COUNT_MAX &&
+      std::cmp_less(recording.samples.size(), info.frames))
+    throw UserError(fmt::format("{}: ends after {} of {} samples", name, recording.samples.size(), info.frames));
   if (recording.samples.empty()) throw UserError(fmt::format("{}: holds no samples", name));
   return recording;
 }
@@ -112,6 +145,7 @@ Recording read_audio(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
     throw UserError(fmt::format("{}: cannot be read", name));
+  check_complete(bytes, name);
   return decode_audio(bytes, name);
 }
 

@@ -14,8 +14,9 @@ struct Recording {
   int sample_rate = 0;         // Hz
 };
 
-/// Reads a whole file. Throws UserError naming the file: missing, a directory, no audio, truncated, without samples, longer than 60 s, sample rate
-/// outside 8,000 .. 48,000 Hz, more than two channels, or a sample that is NaN or infinite.
+/// Reads a whole file. Throws UserError naming the file: missing, a directory, no audio, truncated, without samples,
+/// longer than 30 s, sample rate outside 8,000 .. 48,000 Hz, more than two channels, or a sample that is NaN or
+/// infinite.
 Recording read_audio(const std::filesystem::path& path);
 
 /// The same for a file that lies in memory; `name` stands for it in messages.

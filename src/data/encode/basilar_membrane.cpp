@@ -31,9 +31,10 @@ std::complex<double> BasilarMembrane::velocity(double omega, double place) const
   return BasilarMembraneAtFrequency(*this, omega).velocity(place);
 }
 
-// Notation: s = exp(-alpha c / 2) thins the membrane out along c. Its impedance over the place is xi(s) = c0 s^2 - i omega R0 s - kappa^2, the wave number
-// g = omega sqrt(rho / (h xi)), and the phase G(c) = 2 g(0) / alpha + integral of g from 0 to c. With dc = -2 ds / (alpha s) that integral is elementary:
-// the antiderivative of 1 / (s sqrt(xi)) is (i / kappa) ln((2 C + B s + 2 i kappa sqrt(xi)) / s), where B = -i omega R0 and C = -kappa^2.
+// Notation: s = exp(-alpha c / 2) thins the membrane out along c. Its impedance over the place is xi(s) = c0 s^2 - i
+// omega R0 s - kappa^2, the wave number g = omega sqrt(rho / (h xi)), and the phase G(c) = 2 g(0) / alpha + integral of
+// g from 0 to c. With dc = -2 ds / (alpha s) that integral is elementary: the antiderivative of 1 / (s sqrt(xi)) is (i
+// / kappa) ln((2 C + B s + 2 i kappa sqrt(xi)) / s), where B = -i omega R0 and C = -kappa^2.
 BasilarMembraneAtFrequency::BasilarMembraneAtFrequency(const BasilarMembrane& membrane, double omega)
     : membrane_(membrane),
       omega_(omega),

@@ -1,5 +1,5 @@
-// The basilar membrane's motion, compiled per instruction set: stimulus times transfer function, inverse transform, interpolation.
-// Rows are one complex number per lane: N real parts, then N imaginary parts.
+// The basilar membrane's motion, compiled per instruction set: stimulus times transfer function, inverse transform,
+// interpolation. Rows are one complex number per lane: N real parts, then N imaginary parts.
 #if defined(SPIKELOOM_EAR_MEMBRANE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPIKELOOM_EAR_MEMBRANE_INL
 #undef SPIKELOOM_EAR_MEMBRANE_INL
@@ -7,6 +7,7 @@
 #define SPIKELOOM_EAR_MEMBRANE_INL
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "data/encode/inner_ear_kernel.hpp"
@@ -81,8 +82,9 @@ HWY_INLINE ComplexV<V> motion(D d, const EarJob& job, int k, int last, int chann
   return multiply(ComplexV<V>{re, im}, hn::Set(d, job.spectrum[2 * k]), hn::Set(d, job.spectrum[2 * k + 1]));
 }
 
-/// Rows k and length - k hold x + i y, where x and y are the spectra, folded to those of real signals, of the block's first and second N channels.
-/// What lies above the Nyquist frequency folds down, as it does in SHD's encoder.
+/// Rows k and length - k hold x + i y, where x and y are the spectra, folded to those of real signals, of N channels
+/// from `block` and N channels from `block` + kEarPair. What lies above the Nyquist frequency folds down, as it does in
+/// SHD's encoder.
 template <class D, class V = hn::Vec<D>>
 void fill_spectrum(D d, const EarJob& job, int block) {
   const int lanes = static_cast<int>(hn::Lanes(d));
@@ -100,8 +102,8 @@ void fill_spectrum(D d, const EarJob& job, int block) {
     }
     const ComplexV<V> a = motion(d, job, k, last, block);
     const ComplexV<V> b = motion(d, job, mirrored, last, block);
-    const ComplexV<V> p = motion(d, job, k, last, block + lanes);
-    const ComplexV<V> q = motion(d, job, mirrored, last, block + lanes);
+    const ComplexV<V> p = motion(d, job, k, last, block + kEarPair);
+    const ComplexV<V> q = motion(d, job, mirrored, last, block + kEarPair);
     const ComplexV<V> x{hn::Add(a.re, b.re), hn::Sub(a.im, b.im)};
     const ComplexV<V> y{hn::Add(p.re, q.re), hn::Sub(p.im, q.im)};
     store_row(d, ComplexV<V>{hn::Add(x.re, y.im), hn::Sub(y.re, x.im)}, mirror);
@@ -192,8 +194,8 @@ void run_pass(D d, const EarTransform& transform, const EarTransform::Pass& pass
   }
 }
 
-/// All passes from `first` on over the block at `rows`. Large blocks are finished one part after the other, so that all but the first few passes run in
-/// the L1 cache.
+/// All passes from `first` on over the block at `rows`. Large blocks are finished one part after the other, so that all
+/// but the first few passes run in the L1 cache.
 template <class D>
 void transform_rows(D d, const EarTransform& transform, float* rows, std::size_t first) {
   constexpr std::size_t kCacheBytes = 32 * 1024;
@@ -213,20 +215,28 @@ void transform_rows(D d, const EarTransform& transform, float* rows, std::size_t
   for (std::size_t at = 0; at < length; at += part) transform_rows(d, transform, rows + at * row, first + 1);
 }
 
-/// The motion of one half of a block's channels at kEarRate, steps `first` .. `first` + kEarChunk: velocity[step][lane].
+/// The motion of a block's channels at kEarRate, steps `first` .. `first` + kEarChunk: velocity[step][2 N lanes].
 template <class D, class V = hn::Vec<D>>
-void fetch_velocity(D d, const EarJob& job, int half, int first, float* HWY_RESTRICT velocity) {
+void fetch_velocity(D d, const EarJob& job, int first, float* HWY_RESTRICT velocity) {
   const std::size_t lanes = hn::Lanes(d);
   const EarTransform& transform = *job.transform;
-  const float* rows = job.rows + static_cast<std::size_t>(half) * lanes;
   const int decimation = job.table->decimation;
-  // Indices are periodic, as the transform is; the chunk may end beyond the utterance.
+  // Indices are periodic, as the transform is; the last chunk may end beyond the utterance.
   const auto row_at = [&](int sample) {
-    const int wrapped = sample < 0 ? sample + transform.length : sample < transform.length ? sample : sample - transform.length;
-    return rows + transform.row_of[static_cast<std::size_t>(wrapped)] * 2 * lanes;
+    const int wrapped = sample < 0                  ? sample + transform.length
+                        : sample < transform.length ? sample
+                                                    : sample - transform.length;
+    return job.rows + transform.row_of[static_cast<std::size_t>(wrapped)] * 2 * lanes;
   };
   if (decimation == 1) {
-    for (int i = 0; i < kEarChunk; ++i) hn::Store(hn::Load(d, row_at(first + i)), d, velocity + i * lanes);
+    for (int i = 0; i < kEarChunk; ++i) {
+      const float* row = row_at(first + i);
+      store_row(d, load_row(d, row), velocity + static_cast<std::size_t>(i) * 2 * lanes);
+      // The rows of neighbouring times lie far apart: no hardware foresees the next chunk's.
+      const float* ahead = row_at(first + i + kEarChunk);
+      hwy::Prefetch(ahead);
+      hwy::Prefetch(ahead + lanes);
+    }
     return;
   }
   for (int i = 0; i < kEarChunk / decimation; ++i) {
@@ -234,9 +244,9 @@ void fetch_velocity(D d, const EarJob& job, int half, int first, float* HWY_REST
     for (int j = 0; j < kEarTaps; ++j) taps[j] = row_at(first / decimation + i + j - (kEarTaps / 2 - 1));
     for (int phase = 0; phase < decimation; ++phase) {
       const float* weight = job.interpolation + phase * kEarTaps;
-      V sum = hn::Mul(hn::Set(d, weight[0]), hn::Load(d, taps[0]));
-      for (int j = 1; j < kEarTaps; ++j) sum = hn::Add(sum, hn::Mul(hn::Set(d, weight[j]), hn::Load(d, taps[j])));
-      hn::Store(sum, d, velocity + static_cast<std::size_t>(i * decimation + phase) * lanes);
+      ComplexV<V> sum = scale(load_row(d, taps[0]), hn::Set(d, weight[0]));
+      for (int j = 1; j < kEarTaps; ++j) sum = add(sum, scale(load_row(d, taps[j]), hn::Set(d, weight[j])));
+      store_row(d, sum, velocity + static_cast<std::size_t>(i * decimation + phase) * 2 * lanes);
     }
   }
 }

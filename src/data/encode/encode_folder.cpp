@@ -37,7 +37,8 @@ struct NamedRecording {
 
 bool parse_number(std::string_view text, int highest, int& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= highest && text.front() != '-';
+  return error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= highest &&
+         text.front() != '-';
 }
 
 NamedRecording parse_name(const fs::path& path) {
@@ -49,8 +50,10 @@ NamedRecording parse_name(const fs::path& path) {
   if (first == std::string::npos || last <= first + 1 || first == 0 || last + 1 == stem.size() ||
       !parse_number(std::string_view(stem).substr(0, first), kHighestLabel, file.label) ||
       !parse_number(std::string_view(stem).substr(last + 1), kHighestIndex, file.index))
-    throw UserError(fmt::format("{}: the name must be label_speaker_index{}, with a label of 0 .. {} and an index of 0 .. {}, like 7_jackson_0.wav",
-                                path.string(), path.extension().string(), kHighestLabel, kHighestIndex));
+    throw UserError(
+        fmt::format("{}: the name must be label_speaker_index{}, with a label of 0 .. {} and an index of 0 .. {}, like "
+                    "7_jackson_0.wav",
+                    path.string(), path.extension().string(), kHighestLabel, kHighestIndex));
   file.speaker = stem.substr(first + 1, last - first - 1);
   return file;
 }
@@ -76,7 +79,8 @@ std::vector<NamedRecording> list_recordings(const fs::path& folder, ProgressList
   }
   if (error) throw UserError(fmt::format("{}: cannot be read ({})", folder.string(), error.message()));
   if (files.empty()) throw UserError(fmt::format("{}: holds no .wav or .flac files", folder.string()));
-  if (skipped > 0) listener.note(fmt::format("{}: skipped {} entries that are not .wav or .flac files", folder.string(), skipped));
+  if (skipped > 0)
+    listener.note(fmt::format("{}: skipped {} entries that are not .wav or .flac files", folder.string(), skipped));
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -88,12 +92,15 @@ std::vector<std::string> speakers_of(const std::vector<NamedRecording>& files) {
 }
 
 void check_filters(const EncodeFolderOptions& options, const std::vector<std::string>& speakers) {
-  if (options.threads < 0) throw UserError(fmt::format("threads = {}, but must be 0 (all cores) or more", options.threads));
+  if (options.threads < 0)
+    throw UserError(fmt::format("threads = {}, but must be 0 (all cores) or more", options.threads));
   if (options.index && (options.index->first < 0 || options.index->second < options.index->first))
-    throw UserError(fmt::format("index {}-{}: must be A-B with 0 <= A <= B", options.index->first, options.index->second));
+    throw UserError(
+        fmt::format("index {}-{}: must be A-B with 0 <= A <= B", options.index->first, options.index->second));
   for (const std::string& name : options.speakers)
     if (!std::binary_search(speakers.begin(), speakers.end(), name))
-      throw UserError(fmt::format("{}: no recordings of speaker '{}'; there are: {}", options.folder.string(), name, fmt::join(speakers, ", ")));
+      throw UserError(fmt::format("{}: no recordings of speaker '{}'; there are: {}", options.folder.string(), name,
+                                  fmt::join(speakers, ", ")));
 }
 
 bool keeps(const EncodeFolderOptions& options, const NamedRecording& file) {
@@ -130,8 +137,9 @@ void encode_folder(const EncodeFolderOptions& options, ProgressListener& listene
         const NamedRecording& file = files[item];
         const Recording recording = read_audio(file.path);
         const auto place = std::lower_bound(speakers.begin(), speakers.end(), file.speaker);
-        return EncodedRecording{ear.encode(recording.samples, recording.sample_rate, options.seed, number_of(file.path)), file.label,
-                                static_cast<int>(place - speakers.begin())};
+        return EncodedRecording{
+            ear.encode(recording.samples, recording.sample_rate, options.seed, number_of(file.path)), file.label,
+            static_cast<int>(place - speakers.begin())};
       },
       [&](std::size_t item, const EncodedRecording& sample) {
         writer.add(sample.events, sample.label, sample.speaker);

@@ -21,14 +21,16 @@ struct EncodeFolderOptions {
   int threads = 0;                           // 0: all cores
 };
 
-/// Encodes the recordings with the inner-ear model of SHD (InnerEar) and writes them in SHD's layout, in the order of label, speaker, index. Loudness is
-/// normalised, so quiet and loud recordings are alike; a silent recording becomes an empty sample, with a warning.
+/// Encodes the recordings with the inner-ear model of SHD (InnerEar) and writes them in SHD's layout, in the order of
+/// label, speaker, index. Loudness is normalised, so quiet and loud recordings are alike; a silent recording becomes an
+/// empty sample, with a warning.
 ///
-/// A speaker's number is its place among the folder's sorted speaker names, whatever the filters keep, and a sample's spikes depend on the file's name
-/// and content and on the seed alone: sets that are filtered differently from one folder agree. The keys are the labels as numbers.
+/// A speaker's number is its place among the folder's sorted speaker names, whatever the filters keep, and a sample's
+/// spikes depend on the file's name and content and on the seed alone: sets that are filtered differently from one
+/// folder agree. The keys are the labels as numbers.
 ///
-/// Files with other extensions are skipped, with a note. Throws UserError naming the file (a name of another form, damaged audio), the unknown speaker
-/// and those known, or the filters that leave nothing; ResourceError.
+/// Files with other extensions are skipped, with a note. Throws UserError naming the file (a name of another form,
+/// damaged audio), the unknown speaker and those known, or the filters that leave nothing; ResourceError.
 void encode_folder(const EncodeFolderOptions& options, ProgressListener& listener);
 
 }  // namespace spikeloom

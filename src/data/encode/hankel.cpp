@@ -8,7 +8,8 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// At |z| = 8 both halves err by about 1e-7: the series through cancellation, the expansion because its terms shrink no further.
+// At |z| = 8 both halves err by about 1e-7: the series through cancellation, the expansion because its terms shrink no
+// further.
 constexpr double kExpansionFrom = 8.0;
 constexpr double kEulerGamma = std::numbers::egamma;
 

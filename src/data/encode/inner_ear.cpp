@@ -23,8 +23,9 @@ constexpr double kLoudness = 0.3;  // RMS
 // Above this multiple of its resonance a place's response is more than 60 dB below its peak.
 constexpr double kBand = 1.45;
 constexpr int kCoarsest = 16;  // largest decimation
-// Table spacing. Between bins the transfer function is interpolated linearly, which errs by (2 pi spacing t)^2 / 8 for a part of the response that is t
-// away from time 0: 0.1 % and less at these spacings (t is 2 ms at 2 kHz, 60 ms at 100 Hz).
+// Table spacing. Between bins the transfer function is interpolated linearly, which errs by (2 pi spacing t)^2 / 8 for
+// a part of the response that is t away from time 0: 0.1 % and less at these spacings (t is 2 ms at 2 kHz, 60 ms at 100
+// Hz).
 constexpr double kFullSpacing = kEarRate / 4096.0;
 constexpr int kShortestTransform = 2048;
 
@@ -34,7 +35,8 @@ double place_of(int channel, const BasilarMembrane& membrane) {
   return membrane.length * channel / (InnerEar::kChannels - 1);
 }
 
-/// The membrane moves slowly where it is tuned low: 1/16 to 1/2 of the rate is enough if the band stays below a quarter of the lower rate.
+/// The membrane moves slowly where it is tuned low: 1/16 to 1/2 of the rate is enough if the band stays below a quarter
+/// of the lower rate.
 int decimation_for(double band_hz) {
   int decimation = kCoarsest;
   while (decimation > 1 && band_hz > kEarRate / (4.0 * decimation)) decimation /= 2;
@@ -63,8 +65,8 @@ EarTable make_table(int group, const BasilarMembrane& membrane) {
   return table;
 }
 
-/// Taps [phase][kEarTaps] of a sinc under a Kaiser window. The band ends at a quarter of the decimated rate and its images begin at three quarters, which
-/// leaves 65 dB for eight taps.
+/// Taps [phase][kEarTaps] of a sinc under a Kaiser window. The band ends at a quarter of the decimated rate and its
+/// images begin at three quarters, which leaves 65 dB for eight taps.
 std::vector<float> make_interpolation(int decimation) {
   constexpr double kBeta = 6.2;
   std::vector<float> taps(static_cast<std::size_t>(decimation) * kEarTaps);
@@ -72,8 +74,9 @@ std::vector<float> make_interpolation(int decimation) {
     for (int tap = 0; tap < kEarTaps; ++tap) {
       const double x = static_cast<double>(phase) / decimation - (tap - (kEarTaps / 2 - 1));
       const double edge = x / (kEarTaps / 2);
-      const double window =
-          std::abs(edge) >= 1.0 ? 0.0 : std::cyl_bessel_i(0.0, kBeta * std::sqrt(1.0 - edge * edge)) / std::cyl_bessel_i(0.0, kBeta);
+      const double window = std::abs(edge) >= 1.0 ? 0.0
+                                                  : std::cyl_bessel_i(0.0, kBeta * std::sqrt(1.0 - edge * edge)) /
+                                                        std::cyl_bessel_i(0.0, kBeta);
       const double sinc = x == 0.0 ? 1.0 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x);
       taps[static_cast<std::size_t>(phase * kEarTaps + tap)] = static_cast<float>(sinc * window);
     }
@@ -118,7 +121,8 @@ std::shared_ptr<const EarTables> make_ear_tables(WorkerTeam& team) {
   auto tables = std::make_shared<EarTables>();
   const BasilarMembrane membrane;
   tables->groups.resize(kGroups);
-  team.for_each(kGroups, [&](std::size_t group, int) { tables->groups[group] = make_table(static_cast<int>(group), membrane); });
+  team.for_each(kGroups,
+                [&](std::size_t group, int) { tables->groups[group] = make_table(static_cast<int>(group), membrane); });
   for (int decimation = 1; decimation <= kCoarsest; decimation *= 2)
     tables->interpolation[decimation] = make_interpolation(decimation);
   return tables;
@@ -186,7 +190,8 @@ InnerEar::~InnerEar() = default;
 InnerEar::InnerEar(InnerEar&&) noexcept = default;
 InnerEar& InnerEar::operator=(InnerEar&&) noexcept = default;
 
-std::vector<Event> InnerEar::encode(std::span<const float> recorded, int sample_rate, std::uint64_t seed, std::uint64_t number) {
+std::vector<Event> InnerEar::encode(std::span<const float> recorded, int sample_rate, std::uint64_t seed,
+                                    std::uint64_t number) {
   Workspace& work = *workspace_;
   std::vector<float> sound = work.resampler(sample_rate)(recorded);
   if (sound.size() < 2 || !normalise(sound)) return {};

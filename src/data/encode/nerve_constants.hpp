@@ -1,4 +1,5 @@
-// Constants of hair cell (Meddis 1986, 1988), auditory nerve fibres and bushy cell, as the encoder of the Spiking Heidelberg Digits has them.
+// Constants of hair cell (Meddis 1986, 1988), auditory nerve fibres and bushy cell, as the encoder of the Spiking
+// Heidelberg Digits has them.
 #pragma once
 
 #include "data/encode/inner_ear_kernel.hpp"
@@ -8,17 +9,17 @@ namespace spikeloom {
 inline constexpr float kDt = 1.0F / kEarRate;  // s
 
 // Hair cell; rates in 1/s, A and B in units of the membrane's velocity. The pool's size M is 1.
-inline constexpr float kHairY = 5.05F;      // replenishment
-inline constexpr float kHairG = 2000.0F;    // largest permeability
-inline constexpr float kHairL = 2500.0F;    // loss from the cleft
-inline constexpr float kHairR = 6580.0F;    // return from the cleft
-inline constexpr float kHairX = 66.3F;      // reprocessing
+inline constexpr float kHairY = 5.05F;    // replenishment
+inline constexpr float kHairG = 2000.0F;  // largest permeability
+inline constexpr float kHairL = 2500.0F;  // loss from the cleft
+inline constexpr float kHairR = 6580.0F;  // return from the cleft
+inline constexpr float kHairX = 66.3F;    // reprocessing
 inline constexpr float kHairA = 5.0F;
 inline constexpr float kHairB = 300.0F;
 inline constexpr float kHairH = 50'000.0F;  // firing rate per transmitter in the cleft
 
-inline constexpr float kFibres = 40.0F;     // per channel
-inline constexpr int kRefractorySteps = 24; // 1 ms, of fibres and bushy cell alike
+inline constexpr float kFibres = 40.0F;      // per channel
+inline constexpr int kRefractorySteps = 24;  // 1 ms, of fibres and bushy cell alike
 
 inline constexpr float kMembraneDecay = 0.959189457F;  // exp(-dt / 1 ms)
 inline constexpr float kSynapseDecay = 0.920044415F;   // exp(-dt / 0.5 ms)

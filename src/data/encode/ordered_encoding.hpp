@@ -17,9 +17,11 @@ struct EncodedRecording {
   int speaker = 0;
 };
 
-/// Calls `encode(item, ear)` for every item of [0, count) on `threads` threads (0: all cores), each with an ear of its own, and `take(item, result)` on the
-/// calling thread in ascending order of items, whatever the number of threads. The first exception of either ends the work.
-void encode_in_order(std::size_t count, int threads, const std::function<EncodedRecording(std::size_t item, InnerEar& ear)>& encode,
+/// Calls `encode(item, ear)` for every item of [0, count) on `threads` threads (0: all cores), each with an ear of its
+/// own, and `take(item, result)` on the calling thread in ascending order of items, whatever the number of threads. The
+/// first exception of either ends the work.
+void encode_in_order(std::size_t count, int threads,
+                     const std::function<EncodedRecording(std::size_t item, InnerEar& ear)>& encode,
                      const std::function<void(std::size_t item, const EncodedRecording& result)>& take);
 
 }  // namespace spikeloom

@@ -30,8 +30,9 @@ double sinc(double x) { return x == 0.0 ? 1.0 : std::sin(std::numbers::pi * x) /
 
 }  // namespace
 
-// On the common grid of rate from * up, input sample i sits at i * up and output n at n * down; the prototype filter reaches `reach` grid points to each
-// side. Phase p holds those of its taps that meet input samples when the output lies p grid points after one.
+// On the common grid of rate from * up, input sample i sits at i * up and output n at n * down; the prototype filter
+// reaches `reach` grid points to each side. Phase p holds those of its taps that meet input samples when the output
+// lies p grid points after one.
 Resampler::Resampler(int from, int to) {
   if (from < 1 || to < 1) throw InternalError("sample rates must be positive");
   const int common = std::gcd(from, to);
@@ -53,7 +54,8 @@ Resampler::Resampler(int from, int to) {
                                             bessel_i0(kKaiserBeta * std::sqrt(1.0 - x * x)) / bessel_i0(kKaiserBeta);
       sum += filter[tap];
     }
-    // Each phase passes a constant unchanged; otherwise a constant would come out with a ripple of the window's stopband.
+    // Each phase passes a constant unchanged; otherwise a constant would come out with a ripple of the window's
+    // stopband.
     for (int tap = 0; tap < taps_; ++tap)
       filters_[static_cast<std::size_t>(phase) * taps_ + tap] = static_cast<float>(filter[tap] / sum);
   }

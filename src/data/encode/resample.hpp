@@ -6,8 +6,8 @@
 
 namespace spikeloom {
 
-/// A polyphase filter from one sample rate to another: a sinc cut off at the lower Nyquist frequency under a Kaiser window of ten zero crossings to each
-/// side (beta 5). Build once per pair of rates; use is const and thread-safe.
+/// A polyphase filter from one sample rate to another: a sinc cut off at the lower Nyquist frequency under a Kaiser
+/// window of ten zero crossings to each side (beta 5). Build once per pair of rates; use is const and thread-safe.
 class Resampler {
  public:
   /// Rates in Hz, positive.

@@ -71,7 +71,8 @@ std::vector<std::byte> run_espeak(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), kProgram);
   int ends[2];
   // Close-on-exec: a process that another thread starts meanwhile must not hold this pipe open.
-  if (pipe2(ends, O_CLOEXEC) != 0) throw ResourceError(fmt::format("no pipe to {}: {}", kProgram, std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw ResourceError(fmt::format("no pipe to {}: {}", kProgram, std::strerror(errno)));
   Descriptor input(ends[0]);
   Descriptor output(ends[1]);
   pid_t child = 0;
@@ -90,7 +91,8 @@ std::vector<std::byte> run_espeak(std::vector<std::string> arguments) {
   }
   input.close();
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
   if (failure) std::rethrow_exception(failure);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw UserError(fmt::format("{} failed: {}", kProgram, fmt::join(arguments, " ")));
@@ -101,9 +103,9 @@ std::vector<std::byte> run_espeak(std::vector<std::string> arguments) {
 
 Recording speak(const SpeechRequest& request) {
   // -z: no pause after the word. The text comes last and never begins with a dash here.
-  const std::vector<std::byte> wave =
-      run_espeak({"-v", request.voice, "-s", std::to_string(request.words_per_minute), "-p", std::to_string(request.pitch), "-a",
-                  std::to_string(request.amplitude), "-z", "--stdout", request.text});
+  const std::vector<std::byte> wave = run_espeak({"-v", request.voice, "-s", std::to_string(request.words_per_minute),
+                                                  "-p", std::to_string(request.pitch), "-a",
+                                                  std::to_string(request.amplitude), "-z", "--stdout", request.text});
   return decode_audio(wave, fmt::format("{} {}, \"{}\"", kProgram, request.voice, request.text));
 }
 

@@ -16,8 +16,8 @@ struct SpeechRequest {
   int amplitude = 100;         // 0 .. 200
 };
 
-/// Speaks. The same request gives the same samples with the same espeak-ng. Thread-safe. Throws UserError where espeak-ng is not installed (and says how
-/// to install it) or fails.
+/// Speaks. The same request gives the same samples with the same espeak-ng. Thread-safe. Throws UserError where
+/// espeak-ng is not installed (and says how to install it) or fails.
 Recording speak(const SpeechRequest& request);
 
 /// The voice variants that are installed, by file name ("f3", "Mr serious"), sorted. Throws as speak().

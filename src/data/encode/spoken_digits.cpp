@@ -36,10 +36,10 @@ struct Utterance {
   int label = 0;
   int speaker = 0;
   SpeechRequest speech;
-  double lead_s = 0.0;   // silence before the word
-  double trail_s = 0.0;  // and after it
-  double noise_db = 0.0;     // signal-to-noise ratio
-  double noise_colour = 0.0; // coefficient of the noise's one-pole low-pass; 0 is white
+  double lead_s = 0.0;        // silence before the word
+  double trail_s = 0.0;       // and after it
+  double noise_db = 0.0;      // signal-to-noise ratio
+  double noise_colour = 0.0;  // coefficient of the noise's one-pole low-pass; 0 is white
 };
 
 std::vector<Speaker> speakers_of(bool test, const std::vector<std::string>& installed) {
@@ -53,9 +53,10 @@ std::vector<Speaker> speakers_of(bool test, const std::vector<std::string>& inst
     if (!speaker.variants.empty()) speakers.push_back(std::move(speaker));
   }
   if (speakers.size() < kFewestFamilies)
-    throw UserError(fmt::format("espeak-ng has only {} of the {} set's voices, at least {} are needed; install it with its data: apt "
-                                "install espeak-ng espeak-ng-data",
-                                speakers.size(), test ? "test" : "train", kFewestFamilies));
+    throw UserError(fmt::format(
+        "espeak-ng has only {} of the {} set's voices, at least {} are needed; install it with its data: apt "
+        "install espeak-ng espeak-ng-data",
+        speakers.size(), test ? "test" : "train", kFewestFamilies));
   return speakers;
 }
 
@@ -153,7 +154,8 @@ void check(const SpokenDigitsOptions& options) {
   for (const auto& [name, value] : {std::pair{"train", options.train}, std::pair{"test", options.test}})
     if (value < kFewest || value > kMost)
       throw UserError(fmt::format("spoken digits: {} = {}, but must be {} .. {} samples", name, value, kFewest, kMost));
-  if (options.threads < 0) throw UserError(fmt::format("spoken digits: threads = {}, but must be 0 (all cores) or more", options.threads));
+  if (options.threads < 0)
+    throw UserError(fmt::format("spoken digits: threads = {}, but must be 0 (all cores) or more", options.threads));
 }
 
 }  // namespace
@@ -163,7 +165,8 @@ void make_spoken_digits(const SpokenDigitsOptions& options, ProgressListener& li
   const std::vector<std::string> installed = installed_variants();
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
-  if (error) throw UserError(fmt::format("{}: the folder cannot be created ({})", options.out.string(), error.message()));
+  if (error)
+    throw UserError(fmt::format("{}: the folder cannot be created ({})", options.out.string(), error.message()));
   // Both files are opened before the work, which takes minutes.
   DigitSet train(options, false, installed);
   DigitSet test(options, true, installed);

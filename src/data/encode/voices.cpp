@@ -80,8 +80,8 @@ const std::vector<VoiceFamily>& voice_families() {
 }
 
 std::span<const std::string_view> english_voices() {
-  static constexpr std::array<std::string_view, 6> voices = {"en-us",          "en-gb",          "en-gb-scotland",
-                                                             "en-gb-x-rp",     "en-gb-x-gbclan", "en-gb-x-gbcwmd"};
+  static constexpr std::array<std::string_view, 6> voices = {"en-us",      "en-gb",          "en-gb-scotland",
+                                                             "en-gb-x-rp", "en-gb-x-gbclan", "en-gb-x-gbcwmd"};
   return voices;
 }
 
@@ -99,7 +99,8 @@ std::string_view spoken_digit_text(int label) {
 
 std::vector<std::string> spoken_digit_keys() {
   std::vector<std::string> keys;
-  for (int label = 0; label < kSpokenDigitClasses; ++label) keys.emplace_back(label == 15 ? "fuenf" : spoken_digit_text(label));
+  for (int label = 0; label < kSpokenDigitClasses; ++label)
+    keys.emplace_back(label == 15 ? "fuenf" : spoken_digit_text(label));
   return keys;
 }
 

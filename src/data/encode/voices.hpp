@@ -1,4 +1,5 @@
-// The voices of the built-in spoken digits: which variants of espeak-ng belong to one speaker, and which speakers are kept for the test set.
+// The voices of the built-in spoken digits: which variants of espeak-ng belong to one speaker, and which speakers are
+// kept for the test set.
 #pragma once
 
 #include <span>
@@ -8,7 +9,8 @@
 
 namespace spikeloom {
 
-/// All variants of one speaker ("iven", "iven2", ...). Its place in voice_families() is the speaker's number in the data set.
+/// All variants of one speaker ("iven", "iven2", ...). Its place in voice_families() is the speaker's number in the
+/// data set.
 struct VoiceFamily {
   std::string_view gender;                 // "f" or "m"
   bool test;                               // heard in the test set only; the others in the train set only
@@ -22,7 +24,8 @@ const std::vector<VoiceFamily>& voice_families();
 std::span<const std::string_view> english_voices();
 std::span<const std::string_view> german_voices();
 
-/// The word of a label: 0 .. 9 English, 10 .. 19 German, as SHD has them ("fuenf"), and as espeak-ng is to read it ("fünf").
+/// The word of a label: 0 .. 9 English, 10 .. 19 German, as SHD has them ("fuenf"), and as espeak-ng is to read it
+/// ("fünf").
 inline constexpr int kSpokenDigitClasses = 20;
 std::vector<std::string> spoken_digit_keys();
 std::string_view spoken_digit_text(int label);
