@@ -22,7 +22,8 @@ void for_each_tensor(const NetworkSpec& network, Visitor visit) {
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const LayerSpec& layer = network.layers[l];
     const auto size = static_cast<std::uint64_t>(layer.size);
-    visit(l, layer.name + ".weight", Shape{size, static_cast<std::uint64_t>(network.inputs_of(l))}, &LayerParameters::weight);
+    visit(l, layer.name + ".weight", Shape{size, static_cast<std::uint64_t>(network.inputs_of(l))},
+          &LayerParameters::weight);
     if (layer.bias) visit(l, layer.name + ".bias", Shape{size}, &LayerParameters::bias);
     if (layer.neuron != NeuronKind::linear) visit(l, layer.name + ".decay", Shape{size}, &LayerParameters::decay);
   }
@@ -36,7 +37,8 @@ void for_each_moment(const NetworkSpec& network, const Optimizer& optimizer, Vis
       const LayerSpec& layer = network.layers[l];
       const auto size = static_cast<std::uint64_t>(layer.size);
       const std::string name = fmt::format("optimizer.{}.{}", optimizer.moment_names()[moment], layer.name);
-      visit(moment, static_cast<int>(l), false, name + ".weight", Shape{size, static_cast<std::uint64_t>(network.inputs_of(l))});
+      visit(moment, static_cast<int>(l), false, name + ".weight",
+            Shape{size, static_cast<std::uint64_t>(network.inputs_of(l))});
       if (layer.bias) visit(moment, static_cast<int>(l), true, name + ".bias", Shape{size});
     }
   }
@@ -54,8 +56,8 @@ void add_parameters(SafetensorsWriter& file, const Configuration& configuration,
 void check_decays(const SafetensorsReader& file, const LayerSpec& layer, const std::vector<float>& decays) {
   const auto bad = std::find_if(decays.begin(), decays.end(), [](float decay) { return decay < 0.0F || decay > 1.0F; });
   if (bad == decays.end()) return;
-  throw UserError(
-      fmt::format("{}: tensor \"{}.decay\", index {}: {}; allowed: 0 to 1", file.path().string(), layer.name, bad - decays.begin(), *bad));
+  throw UserError(fmt::format("{}: tensor \"{}.decay\", index {}: {}; allowed: 0 to 1", file.path().string(),
+                              layer.name, bad - decays.begin(), *bad));
 }
 
 }  // namespace
@@ -73,7 +75,8 @@ std::string training_hash(const Configuration& configuration) {
   return fmt::format("{:016x}", hash);
 }
 
-void write_weights(const std::filesystem::path& path, const Configuration& configuration, const Engine& engine, const TrainingState& state) {
+void write_weights(const std::filesystem::path& path, const Configuration& configuration, const Engine& engine,
+                   const TrainingState& state) {
   SafetensorsWriter file;
   add_parameters(file, configuration, engine);
   file.set("epoch", fmt::format("{}", state.epoch));
@@ -84,18 +87,22 @@ void write_weights(const std::filesystem::path& path, const Configuration& confi
   file.write(path);
 }
 
-void write_checkpoint(const std::filesystem::path& path, const Configuration& configuration, const Engine& engine, const Trainer& trainer) {
+void write_checkpoint(const std::filesystem::path& path, const Configuration& configuration, const Engine& engine,
+                      const Trainer& trainer) {
   const NetworkSpec& network = configuration.network;
   SafetensorsWriter file;
   add_parameters(file, configuration, engine);
   const Optimizer& optimizer = trainer.optimizer();
-  for_each_moment(network, optimizer, [&](std::size_t moment, int layer, bool bias, const std::string& name, const Shape& shape) {
-    file.add(name, shape, engine.gather_canonical(layer, bias, optimizer.moment_blocks(moment, layer, bias)));
-  });
+  for_each_moment(
+      network, optimizer, [&](std::size_t moment, int layer, bool bias, const std::string& name, const Shape& shape) {
+        file.add(name, shape, engine.gather_canonical(layer, bias, optimizer.moment_blocks(moment, layer, bias)));
+      });
   const TrainingState& state = trainer.state();
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const std::vector<std::uint8_t>& fired = state.totals.fired[l];
-    if (!fired.empty()) file.add("training.fired." + network.layers[l].name, {fired.size()}, std::vector<float>(fired.begin(), fired.end()));
+    if (!fired.empty())
+      file.add("training.fired." + network.layers[l].name, {fired.size()},
+               std::vector<float>(fired.begin(), fired.end()));
   }
   file.set("training_samples", fmt::format("{}", trainer.samples()));
   for (auto& [key, value] : state_to_texts(state)) file.set(key, value);
@@ -115,33 +122,41 @@ Parameters read_parameters(const SafetensorsReader& file, const NetworkSpec& net
   return parameters;
 }
 
-void restore_checkpoint(const SafetensorsReader& file, const Configuration& configuration, Engine& engine, Trainer& trainer) {
+void restore_checkpoint(const SafetensorsReader& file, const Configuration& configuration, Engine& engine,
+                        Trainer& trainer) {
   const NetworkSpec& network = configuration.network;
   const std::string where = file.path().string();
   const auto hash = file.metadata().find("configuration");
-  if (hash == file.metadata().end()) throw UserError(fmt::format("{}: no checkpoint of a Spikeloom run; it can't be resumed", where));
+  if (hash == file.metadata().end())
+    throw UserError(fmt::format("{}: no checkpoint of a Spikeloom run; it can't be resumed", where));
   if (hash->second != training_hash(configuration)) {
-    throw UserError(fmt::format("{}: was written under other settings than those of config.toml and the command line; a resumed run may only "
-                                "change paths, engine.threads and, with a constant or plateau schedule, training.epochs",
-                                where));
+    throw UserError(fmt::format(
+        "{}: was written under other settings than those of config.toml and the command line; a resumed run may only "
+        "change paths, engine.threads and, with a constant or plateau schedule, training.epochs",
+        where));
   }
   const auto samples = file.metadata().find("training_samples");
   if (samples == file.metadata().end() || samples->second != fmt::format("{}", trainer.samples())) {
-    throw UserError(fmt::format("{}: the run was trained on {} samples, and data.train now has {}; a run can only be resumed on the same data", where,
-                                samples == file.metadata().end() ? "an unknown number of" : samples->second, trainer.samples()));
+    throw UserError(fmt::format(
+        "{}: the run was trained on {} samples, and data.train now has {}; a run can only be resumed on the same data",
+        where, samples == file.metadata().end() ? "an unknown number of" : samples->second, trainer.samples()));
   }
   TrainingState state = state_from_texts(file.metadata(), network.layers.size(), where);
   for (const LayerSpec& layer : network.layers) {
     std::vector<std::uint8_t>& fired = state.totals.fired.emplace_back();
     if (!layer.spiking()) continue;
-    for (const float value : file.read("training.fired." + layer.name, Shape{static_cast<std::uint64_t>(layer.size)})) fired.push_back(value != 0.0F);
+    for (const float value : file.read("training.fired." + layer.name, Shape{static_cast<std::uint64_t>(layer.size)}))
+      fired.push_back(value != 0.0F);
   }
-  if (state.position > trainer.samples()) throw UserError(fmt::format("{}: __metadata__, \"position\": {} is more than the {} samples", where, state.position, trainer.samples()));
+  if (state.position > trainer.samples())
+    throw UserError(fmt::format("{}: __metadata__, \"position\": {} is more than the {} samples", where, state.position,
+                                trainer.samples()));
   engine.import_parameters(read_parameters(file, network));
   Optimizer& optimizer = trainer.optimizer();
-  for_each_moment(network, optimizer, [&](std::size_t moment, int layer, bool bias, const std::string& name, const Shape& shape) {
-    engine.scatter_canonical(layer, bias, file.read(name, shape), optimizer.moment_blocks(moment, layer, bias));
-  });
+  for_each_moment(
+      network, optimizer, [&](std::size_t moment, int layer, bool bias, const std::string& name, const Shape& shape) {
+        engine.scatter_canonical(layer, bias, file.read(name, shape), optimizer.moment_blocks(moment, layer, bias));
+      });
   trainer.restore(std::move(state));
 }
 
@@ -157,16 +172,19 @@ MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkS
     const TensorInfo* tensor = file.find(name);
     if (!tensor) return left.push_back(name + " (not in the file)");
     if (tensor->shape != shape) {
-      return left.push_back(fmt::format("{} ({} in the file, {} here)", name, shape_text(tensor->shape), shape_text(shape)));
+      return left.push_back(
+          fmt::format("{} ({} in the file, {} here)", name, shape_text(tensor->shape), shape_text(shape)));
     }
     parameters.layers[l].*member = file.read(name, shape);
     if (member == &LayerParameters::weight) result.weights[l] = true;
     taken.push_back(name);
   });
   if (std::find(result.weights.begin(), result.weights.end(), true) == result.weights.end()) {
-    throw UserError(fmt::format("{}: no weights match the network by name and shape; not taken: {}", file.path().string(), fmt::join(left, ", ")));
+    throw UserError(fmt::format("{}: no weights match the network by name and shape; not taken: {}",
+                                file.path().string(), fmt::join(left, ", ")));
   }
-  for (std::size_t l = 0; l < network.layers.size(); ++l) check_decays(file, network.layers[l], parameters.layers[l].decay);
+  for (std::size_t l = 0; l < network.layers.size(); ++l)
+    check_decays(file, network.layers[l], parameters.layers[l].decay);
   result.text = fmt::format("{}: taken: {}", file.path().string(), fmt::join(taken, ", "));
   if (!left.empty()) result.text += fmt::format("; not taken: {}", fmt::join(left, ", "));
   return result;

@@ -30,7 +30,8 @@ std::string value_of(const char* file, const std::string& key) {
 
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
-  for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) names.emplace_back(hwy::TargetName(left & -left));
+  for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1)
+    names.emplace_back(hwy::TargetName(left & -left));
   return names;
 }
 

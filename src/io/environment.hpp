@@ -6,7 +6,8 @@
 
 namespace spikeloom {
 
-/// CPU model, instruction sets that the kernels may use, cores, threads of the run, memory, system, versions, and the command.
+/// CPU model, instruction sets that the kernels may use, cores, threads of the run, memory, system, versions, and the
+/// command.
 std::string environment_as_json(int threads);
 
 /// Memory that can be had without swapping, in bytes; 0 where the system does not say.

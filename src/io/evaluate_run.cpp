@@ -26,18 +26,21 @@ fs::path checkpoint_of(const fs::path& run) {
   for (const char* name : {"best.safetensors", "last.safetensors"}) {
     if (fs::exists(run / name, error)) return run / name;
   }
-  throw UserError(fmt::format("{}: holds neither best.safetensors nor last.safetensors; a run folder is needed", run.string()));
+  throw UserError(
+      fmt::format("{}: holds neither best.safetensors nor last.safetensors; a run folder is needed", run.string()));
 }
 
 Configuration configuration_of(const EvalOptions& options, const fs::path& checkpoint) {
   const fs::path file = checkpoint.parent_path() / "config.toml";
   std::error_code error;
   if (!fs::exists(file, error)) {
-    throw UserError(fmt::format("{}: is missing; a checkpoint is evaluated with the configuration beside it", file.string()));
+    throw UserError(
+        fmt::format("{}: is missing; a checkpoint is evaluated with the configuration beside it", file.string()));
   }
   Configuration configuration = load_configuration(file, options.overrides);
   DataSpec& data = configuration.data;
-  if (configuration.network.channels <= 0) configuration.network.channels = (data.channels + data.channel_bin - 1) / data.channel_bin;
+  if (configuration.network.channels <= 0)
+    configuration.network.channels = (data.channels + data.channel_bin - 1) / data.channel_bin;
   validate(configuration.network);
   return configuration;
 }
@@ -54,7 +57,8 @@ EvalReport report_of(const Evaluation& evaluation, const NetworkSpec& network) {
   }
   report.synaptic_operations_per_sample = evaluation.synaptic_operations_per_sample;
   report.input_activity = evaluation.input_activity;
-  report.samples_per_second = evaluation.seconds > 0.0 ? static_cast<double>(evaluation.samples) / evaluation.seconds : 0.0;
+  report.samples_per_second =
+      evaluation.seconds > 0.0 ? static_cast<double>(evaluation.samples) / evaluation.seconds : 0.0;
   return report;
 }
 
@@ -73,8 +77,8 @@ EvalReport evaluate(const EvalOptions& options, ProgressListener& listener) {
   WorkerTeam team(wanted > 0 ? wanted : available_cores());
   Engine engine(network, make_plan(network, configuration.engine.mode, team.size()), team);
   engine.import_parameters(parameters);
-  const Evaluation evaluation =
-      evaluate_samples(engine, *loss, *data.data, data.samples, configuration.training.batch_size, "evaluating", listener);
+  const Evaluation evaluation = evaluate_samples(engine, *loss, *data.data, data.samples,
+                                                 configuration.training.batch_size, "evaluating", listener);
   if (options.predictions) write_predictions(*options.predictions, data, evaluation);
   if (record) write_record(*options.record_file, *record, engine, data, listener);
   EvalReport report = report_of(evaluation, network);

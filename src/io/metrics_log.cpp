@@ -39,7 +39,8 @@ MetricsLog::MetricsLog(std::filesystem::path path, int epochs) : path_(std::move
   write();
 }
 
-void MetricsLog::append(const NetworkSpec& network, const EpochSummary& summary, const std::optional<Evaluation>& validation) {
+void MetricsLog::append(const NetworkSpec& network, const EpochSummary& summary,
+                        const std::optional<Evaluation>& validation) {
   const EpochTotals& totals = summary.totals;
   Json line = {{"epoch", summary.epoch},
                {"train_loss", summary.loss},

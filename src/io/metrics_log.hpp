@@ -13,7 +13,8 @@ namespace spikeloom {
 
 class MetricsLog {
  public:
-  /// Takes over the lines of epochs 1 to `epochs` of what is there (a line is lost whose epoch the checkpoint does not know), and writes the file.
+  /// Takes over the lines of epochs 1 to `epochs` of what is there (a line is lost whose epoch the checkpoint does not
+  /// know), and writes the file.
   MetricsLog(std::filesystem::path path, int epochs);
 
   /// Appends the epoch's line: the file is written anew beside its place and renamed, so it never holds half a line.

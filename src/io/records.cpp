@@ -41,7 +41,8 @@ class TextFile {
 
 /// The header of a NumPy file, version 1.0: its length with the ten bytes before it is a multiple of 64.
 std::string npy_header(std::size_t samples, int steps, int neurons) {
-  std::string fields = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}, {}), }}", samples, steps, neurons);
+  std::string fields =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}, {}), }}", samples, steps, neurons);
   constexpr std::size_t kBefore = 10;
   fields.resize((kBefore + fields.size() + 1 + 63) / 64 * 64 - kBefore - 1, ' ');
   fields += '\n';
@@ -61,7 +62,8 @@ std::string layer_names(const NetworkSpec& network) {
 
 /// Calls `use` with the record of every group of samples and the place of its first sample in the selection.
 template <class Use>
-void for_each_record(const RecordRequest& request, Engine& engine, const DataSelection& selection, ProgressListener& listener, Use use) {
+void for_each_record(const RecordRequest& request, Engine& engine, const DataSelection& selection,
+                     ProgressListener& listener, Use use) {
   const NetworkSpec& network = engine.network();
   const std::size_t floats = static_cast<std::size_t>(network.steps) * network.layers[request.layer].size;
   const std::size_t group = std::clamp<std::size_t>((std::size_t{8} << 20) / floats, 1, 128);  // 32 MB of membranes
@@ -76,12 +78,14 @@ void for_each_record(const RecordRequest& request, Engine& engine, const DataSel
 
 }  // namespace
 
-void write_predictions(const std::filesystem::path& path, const DataSelection& selection, const Evaluation& evaluation) {
+void write_predictions(const std::filesystem::path& path, const DataSelection& selection,
+                       const Evaluation& evaluation) {
   TextFile file(path);
   file.line("sample,label,decision,undecided,loss\n");
   for (std::size_t i = 0; i < selection.samples.size(); ++i) {
     const std::uint32_t sample = selection.samples[i];
-    file.line("{},{},{},{},{}\n", sample, selection.data->label(sample), evaluation.decisions[i], evaluation.undecided_samples[i], evaluation.losses[i]);
+    file.line("{},{},{},{},{}\n", sample, selection.data->label(sample), evaluation.decisions[i],
+              evaluation.undecided_samples[i], evaluation.losses[i]);
   }
   file.commit();
 }
@@ -91,23 +95,28 @@ RecordRequest parse_record_request(const NetworkSpec& network, const std::string
   const std::string name = text.substr(0, dot);
   const std::string what = dot == std::string::npos ? "" : text.substr(dot + 1);
   if (what != "spikes" && what != "membrane") {
-    throw UserError(fmt::format("--record {}: allowed: LAYER.spikes or LAYER.membrane, LAYER one of {}", text, layer_names(network)));
+    throw UserError(fmt::format("--record {}: allowed: LAYER.spikes or LAYER.membrane, LAYER one of {}", text,
+                                layer_names(network)));
   }
-  const auto found = std::find_if(network.layers.begin(), network.layers.end(), [&](const LayerSpec& layer) { return layer.name == name; });
-  if (found == network.layers.end()) throw UserError(fmt::format("--record {}: no layer {}; allowed: {}", text, name, layer_names(network)));
-  if (what == "spikes" && !found->spiking()) throw UserError(fmt::format("--record {}: layer {} does not spike; allowed: {}.membrane", text, name, name));
+  const auto found = std::find_if(network.layers.begin(), network.layers.end(),
+                                  [&](const LayerSpec& layer) { return layer.name == name; });
+  if (found == network.layers.end())
+    throw UserError(fmt::format("--record {}: no layer {}; allowed: {}", text, name, layer_names(network)));
+  if (what == "spikes" && !found->spiking())
+    throw UserError(fmt::format("--record {}: layer {} does not spike; allowed: {}.membrane", text, name, name));
   return {static_cast<int>(found - network.layers.begin()), what == "spikes"};
 }
 
-void write_record(const std::filesystem::path& path, const RecordRequest& request, Engine& engine, const DataSelection& selection,
-                  ProgressListener& listener) {
+void write_record(const std::filesystem::path& path, const RecordRequest& request, Engine& engine,
+                  const DataSelection& selection, ProgressListener& listener) {
   const NetworkSpec& network = engine.network();
   if (!request.spikes) {
     DurableFile file(path);
     const std::string header = npy_header(selection.samples.size(), network.steps, network.layers[request.layer].size);
     file.write(std::as_bytes(std::span(header)));
-    for_each_record(request, engine, selection, listener,
-                    [&](const LayerRecord& record, std::size_t) { file.write(std::as_bytes(std::span(record.membrane))); });
+    for_each_record(request, engine, selection, listener, [&](const LayerRecord& record, std::size_t) {
+      file.write(std::as_bytes(std::span(record.membrane)));
+    });
     return file.commit();
   }
   TextFile file(path);

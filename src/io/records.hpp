@@ -24,7 +24,7 @@ struct RecordRequest {
 RecordRequest parse_record_request(const NetworkSpec& network, const std::string& text);
 
 /// spikes: CSV with a heading: sample, step, neuron. membrane: NumPy's .npy, float32 (samples, steps, neurons).
-void write_record(const std::filesystem::path& path, const RecordRequest& request, Engine& engine, const DataSelection& selection,
-                  ProgressListener& listener);
+void write_record(const std::filesystem::path& path, const RecordRequest& request, Engine& engine,
+                  const DataSelection& selection, ProgressListener& listener);
 
 }  // namespace spikeloom

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::shared_ptr<const SpikeDataset> read(const fs::path& path, const Configuration& configuration, DataPart part, ProgressListener& listener) {
+std::shared_ptr<const SpikeDataset> read(const fs::path& path, const Configuration& configuration, DataPart part,
+                                         ProgressListener& listener) {
   const DataSpec& spec = configuration.data;
   ReadOptions options;
   options.binning.step_us = std::llround(spec.step_ms * 1000.0);
@@ -28,10 +29,13 @@ std::shared_ptr<const SpikeDataset> read(const fs::path& path, const Configurati
   auto data = std::make_shared<const SpikeDataset>(read_dataset(path, options));
   listener.progress("reading", 1, 1, path.string());
   const BinningReport& report = data->report();
-  const auto share = [&](std::uint64_t count) { return report.events == 0 ? 0.0 : 100.0 * static_cast<double>(count) / static_cast<double>(report.events); };
-  listener.note(fmt::format("{}: {} samples, {} events; dropped {} ({:.2f} %) at or beyond {} ms, merged {} ({:.1f} %) within a step", path.string(),
-                            data->size(), report.events, report.dropped_late, share(report.dropped_late), spec.step_ms * spec.steps, report.merged,
-                            share(report.merged)));
+  const auto share = [&](std::uint64_t count) {
+    return report.events == 0 ? 0.0 : 100.0 * static_cast<double>(count) / static_cast<double>(report.events);
+  };
+  listener.note(fmt::format(
+      "{}: {} samples, {} events; dropped {} ({:.2f} %) at or beyond {} ms, merged {} ({:.1f} %) within a step",
+      path.string(), data->size(), report.events, report.dropped_late, share(report.dropped_late),
+      spec.step_ms * spec.steps, report.merged, share(report.merged)));
   return data;
 }
 
@@ -61,8 +65,9 @@ bool same_data(const fs::path& a, const fs::path& b) {
 
 void check_channels(const SpikeDataset& data, const Configuration& configuration, const fs::path& path) {
   if (data.channels() == configuration.network.channels) return;
-  throw UserError(fmt::format("{}: {} channels after channel_bin = {}; allowed: {}, as the network's input has", path.string(), data.channels(),
-                              configuration.data.channel_bin, configuration.network.channels));
+  throw UserError(fmt::format("{}: {} channels after channel_bin = {}; allowed: {}, as the network's input has",
+                              path.string(), data.channels(), configuration.data.channel_bin,
+                              configuration.network.channels));
 }
 
 DataPart training_part(const DataSpec& spec) { return spec.folds > 0 ? DataPart::all : DataPart::train; }
@@ -77,11 +82,13 @@ void split_validation(RunData& run, const Configuration& configuration, Progress
   }
   if (spec.validation_fraction <= 0.0 && spec.validation_speakers.empty()) return;
   const SpikeDataset& data = *run.train.data;
-  const Split split = spec.validation_fraction > 0.0 ? split_fraction(data, spec.validation_fraction, configuration.seed)
-                                                     : split_speakers(data, spec.validation_speakers);
+  const Split split = spec.validation_fraction > 0.0
+                          ? split_fraction(data, spec.validation_fraction, configuration.seed)
+                          : split_speakers(data, spec.validation_speakers);
   run.validation = {run.train.data, common(run.train.samples, split.held_out)};
   run.train.samples = common(run.train.samples, split.train);
-  if (run.validation.empty()) throw UserError(fmt::format("data.validation: no sample of {} is left for it", spec.train.string()));
+  if (run.validation.empty())
+    throw UserError(fmt::format("data.validation: no sample of {} is left for it", spec.train.string()));
 }
 
 }  // namespace
@@ -99,13 +106,15 @@ RunData read_run_data(Configuration& configuration, ProgressListener& listener) 
     run.train.samples = split.train;
   } else if (!spec.test.empty()) {
     if (same_data(spec.train, spec.test)) {
-      listener.warning(fmt::format("data.test is the same as data.train ({}): its accuracy says nothing about new data", spec.test.string()));
+      listener.warning(fmt::format("data.test is the same as data.train ({}): its accuracy says nothing about new data",
+                                   spec.test.string()));
     }
     run.test = everything(read(spec.test, configuration, DataPart::test, listener));
     check_channels(*run.test.data, configuration, spec.test);
   }
   if (same_data(spec.train, spec.validation_file)) {
-    listener.warning(fmt::format("data.validation is the same as data.train ({}): it can't choose the best epoch", spec.train.string()));
+    listener.warning(fmt::format("data.validation is the same as data.train ({}): it can't choose the best epoch",
+                                 spec.train.string()));
   }
   split_validation(run, configuration, listener);
   if (run.train.empty()) throw UserError(fmt::format("{}: no sample is left to train on", spec.train.string()));
@@ -116,10 +125,12 @@ DataSelection read_test_data(const Configuration& configuration, const fs::path&
   const DataSpec& spec = configuration.data;
   const bool fold = path.empty() && spec.folds > 0;
   const fs::path& source = !path.empty() ? path : fold ? spec.train : spec.test;
-  if (source.empty()) throw UserError("data.test is not set in the run's configuration; name the data to evaluate (eval --data PATH)");
+  if (source.empty())
+    throw UserError("data.test is not set in the run's configuration; name the data to evaluate (eval --data PATH)");
   // Of a folder with both parts the test part is meant; one that has only the other is what the user asked for.
   const bool only_train = !path.empty() && fs::is_directory(source / "Train") && !has_parts(source);
-  DataSelection test = everything(read(source, configuration, fold || only_train ? DataPart::all : DataPart::test, listener));
+  DataSelection test =
+      everything(read(source, configuration, fold || only_train ? DataPart::all : DataPart::test, listener));
   check_channels(*test.data, configuration, source);
   if (fold) test.samples = split_fold(*test.data, spec.fold, spec.folds).held_out;
   return test;

@@ -27,11 +27,13 @@ struct RunData {
   DataSelection test;
 };
 
-/// Reads data.train, data.test (or the fold of data.train) and the validation set, tells `listener` what binning dropped, and fills what the configuration
-/// left to the data: data.channels, data.classes and network.channels. Warns if train and test are the same. Throws UserError.
+/// Reads data.train, data.test (or the fold of data.train) and the validation set, tells `listener` what binning
+/// dropped, and fills what the configuration left to the data: data.channels, data.classes and network.channels. Warns
+/// if train and test are the same. Throws UserError.
 RunData read_run_data(Configuration& configuration, ProgressListener& listener);
 
 /// What `eval` looks at: `path`, or with an empty path the configuration's test set. network.channels must be known.
-DataSelection read_test_data(const Configuration& configuration, const std::filesystem::path& path, ProgressListener& listener);
+DataSelection read_test_data(const Configuration& configuration, const std::filesystem::path& path,
+                             ProgressListener& listener);
 
 }  // namespace spikeloom

@@ -26,13 +26,13 @@ static_assert(std::endian::native == std::endian::little, "tensors are written a
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kLongestHeader = 10'000'000;  // some 100,000 tensors
-constexpr int kDeepestJson = 4;                        // object, tensor, shape, number
+constexpr int kDeepestJson = 4;                       // object, tensor, shape, number
 constexpr std::size_t kMostDimensions = 16;
 
 std::optional<std::uint64_t> bytes_of(const std::string& dtype) {
-  static const std::map<std::string, std::uint64_t> kBytes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},
-                                                              {"I16", 2}, {"I8", 1},  {"U64", 8}, {"U32", 4},  {"U16", 2}, {"U8", 1},
-                                                              {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+  static const std::map<std::string, std::uint64_t> kBytes = {
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},  {"I32", 4},     {"I16", 2},    {"I8", 1},
+      {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
   const auto found = kBytes.find(dtype);
   return found == kBytes.end() ? std::nullopt : std::optional(found->second);
 }
@@ -78,7 +78,9 @@ std::optional<std::vector<float>> to_floats(const std::string& dtype, const std:
   if (dtype == "F32") return converted<float>(bytes, [](float x) { return x; });
   if (dtype == "F64") return converted<double>(bytes, [](double x) { return x; });
   if (dtype == "F16") return converted<std::uint16_t>(bytes, float16_value);
-  if (dtype == "BF16") return converted<std::uint16_t>(bytes, [](std::uint16_t x) { return std::bit_cast<float>(std::uint32_t{x} << 16); });
+  if (dtype == "BF16")
+    return converted<std::uint16_t>(bytes,
+                                    [](std::uint16_t x) { return std::bit_cast<float>(std::uint32_t{x} << 16); });
   return std::nullopt;
 }
 
@@ -86,7 +88,9 @@ std::optional<std::vector<float>> to_floats(const std::string& dtype, const std:
 
 std::string shape_text(std::span<const std::uint64_t> shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
 
-void SafetensorsReader::fail(const std::string& what) const { throw UserError(fmt::format("{}: {}", path_.string(), what)); }
+void SafetensorsReader::fail(const std::string& what) const {
+  throw UserError(fmt::format("{}: {}", path_.string(), what));
+}
 
 SafetensorsReader::SafetensorsReader(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code error;
@@ -98,10 +102,12 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path path) : path_(std::mo
   if (error || !file) fail("can't be opened");
   std::uint64_t length = 0;
   if (size < kLengthBytes || !file.read(reinterpret_cast<char*>(&length), kLengthBytes)) {
-    fail(fmt::format("{} bytes are too few for a safetensors file; it must start with the 8 bytes of its header's length", size));
+    fail(fmt::format(
+        "{} bytes are too few for a safetensors file; it must start with the 8 bytes of its header's length", size));
   }
   if (length > kLongestHeader || length > size - kLengthBytes) {
-    fail(fmt::format("byte 0: a header of {} bytes; allowed: at most {}", length, std::min(kLongestHeader, size - kLengthBytes)));
+    fail(fmt::format("byte 0: a header of {} bytes; allowed: at most {}", length,
+                     std::min(kLongestHeader, size - kLengthBytes)));
   }
   std::string text(length, '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(length))) fail("can't be read");
@@ -137,18 +143,23 @@ void SafetensorsReader::parse_header(const std::string& text, std::uint64_t data
       offsets = whole_numbers(entry.at("data_offsets"), 2);
       if (offsets.size() != 2) throw std::invalid_argument("not two offsets");
     } catch (const std::exception&) {
-      fail(fmt::format("tensor \"{}\": needs dtype (text), shape and data_offsets (lists of whole numbers from 0)", name));
+      fail(fmt::format("tensor \"{}\": needs dtype (text), shape and data_offsets (lists of whole numbers from 0)",
+                       name));
     }
     const std::optional<std::uint64_t> width = bytes_of(tensor.dtype);
-    if (!width) fail(fmt::format("tensor \"{}\": unknown dtype \"{}\"; allowed: F32, F64, F16, BF16 and whole numbers", name, tensor.dtype));
+    if (!width)
+      fail(fmt::format("tensor \"{}\": unknown dtype \"{}\"; allowed: F32, F64, F16, BF16 and whole numbers", name,
+                       tensor.dtype));
     const std::uint64_t data_size = file_size - data_begin;
     if (offsets[0] > offsets[1] || offsets[1] > data_size) {
-      fail(fmt::format("tensor \"{}\": data_offsets [{}, {}] lie outside the file's data; allowed: 0 to {}", name, offsets[0], offsets[1], data_size));
+      fail(fmt::format("tensor \"{}\": data_offsets [{}, {}] lie outside the file's data; allowed: 0 to {}", name,
+                       offsets[0], offsets[1], data_size));
     }
     const std::optional<std::uint64_t> count = elements_of(tensor.shape);
     const std::optional<std::uint64_t> bytes = count ? product(*count, *width) : std::nullopt;
     if (bytes != offsets[1] - offsets[0]) {
-      fail(fmt::format("tensor \"{}\": shape {} of {} does not take {} bytes", name, shape_text(tensor.shape), tensor.dtype, offsets[1] - offsets[0]));
+      fail(fmt::format("tensor \"{}\": shape {} of {} does not take {} bytes", name, shape_text(tensor.shape),
+                       tensor.dtype, offsets[1] - offsets[0]));
     }
     tensor.begin = data_begin + offsets[0];
     tensor.end = data_begin + offsets[1];
@@ -170,7 +181,8 @@ void SafetensorsReader::check_coverage(std::uint64_t data_begin, std::uint64_t f
 }
 
 const TensorInfo* SafetensorsReader::find(const std::string& name) const {
-  const auto found = std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorInfo& tensor) { return tensor.name == name; });
+  const auto found =
+      std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorInfo& tensor) { return tensor.name == name; });
   return found == tensors_.end() ? nullptr : &*found;
 }
 
@@ -183,7 +195,8 @@ std::vector<float> SafetensorsReader::read(const std::string& name, std::span<co
   std::vector<char> bytes(tensor->end - tensor->begin);
   std::ifstream file(path_, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(tensor->begin));
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) fail(fmt::format("tensor \"{}\": can't be read", name));
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+    fail(fmt::format("tensor \"{}\": can't be read", name));
   std::optional<std::vector<float>> values = to_floats(tensor->dtype, bytes);
   if (!values) fail(fmt::format("tensor \"{}\": dtype {}; allowed: F32, F64, F16, BF16", name, tensor->dtype));
   const auto bad = std::find_if(values->begin(), values->end(), [](float x) { return !std::isfinite(x); });
@@ -208,7 +221,8 @@ void SafetensorsWriter::write(const std::filesystem::path& path) const {
     at = end;
   }
   std::string text = header.dump();
-  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // tensors start at a multiple of 8 bytes
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes,
+              ' ');  // tensors start at a multiple of 8 bytes
   const std::uint64_t length = text.size();
   DurableFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));

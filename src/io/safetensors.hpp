@@ -1,4 +1,5 @@
-// The safetensors format: eight bytes of header length (little-endian), a JSON header, then the tensors' bytes. Reading trusts nothing.
+// The safetensors format: eight bytes of header length (little-endian), a JSON header, then the tensors' bytes. Reading
+// trusts nothing.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ std::string shape_text(std::span<const std::uint64_t> shape);
 /// A file whose header was read and checked. Tensors are read when asked for.
 class SafetensorsReader {
  public:
-  /// Throws UserError naming the file and what is wrong: not a file, too short, header too long or no JSON, an unknown dtype, a shape that does not fit its
-  /// bytes, tensors that overlap, leave holes or lie outside the file.
+  /// Throws UserError naming the file and what is wrong: not a file, too short, header too long or no JSON, an unknown
+  /// dtype, a shape that does not fit its bytes, tensors that overlap, leave holes or lie outside the file.
   explicit SafetensorsReader(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -34,7 +35,8 @@ class SafetensorsReader {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// Null if there is none of this name.
   const TensorInfo* find(const std::string& name) const;
-  /// The numbers of a tensor of F32, F64, F16 or BF16. Throws UserError: no such tensor, another shape, another dtype, NaN or infinity (with its index).
+  /// The numbers of a tensor of F32, F64, F16 or BF16. Throws UserError: no such tensor, another shape, another dtype,
+  /// NaN or infinity (with its index).
   std::vector<float> read(const std::string& name, std::span<const std::uint64_t> shape) const;
 
  private:

@@ -70,7 +70,8 @@ struct Reader {
 
   const std::string& text_of(const char* name) const {
     const auto found = texts.find(name);
-    if (found == texts.end()) throw UserError(fmt::format("{}: __metadata__ has no \"{}\"; it is no checkpoint to resume from", where, name));
+    if (found == texts.end())
+      throw UserError(fmt::format("{}: __metadata__ has no \"{}\"; it is no checkpoint to resume from", where, name));
     return found->second;
   }
   [[noreturn]] void refuse(const char* name, const char* wanted) const {
@@ -79,7 +80,8 @@ struct Reader {
   double number(const char* name, std::string_view text) const {
     const bool negative = text.starts_with('-');
     if (negative) text.remove_prefix(1);
-    if (text == "inf") return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    if (text == "inf")
+      return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
     double value = 0.0;
     if (!text.starts_with("0x")) refuse(name, "no hexadecimal float");
     text.remove_prefix(2);

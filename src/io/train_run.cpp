@@ -56,14 +56,16 @@ void check_folder(const RunFolder& folder, bool resume) {
     throw UserError(fmt::format("{}: is no folder; a run needs a new or empty one", folder.path.string()));
   }
   if (!resume && fs::exists(folder.last(), error)) {
-    throw UserError(fmt::format("{}: holds a run already; continue it with --resume, or name another folder", folder.path.string()));
+    throw UserError(fmt::format("{}: holds a run already; continue it with --resume, or name another folder",
+                                folder.path.string()));
   }
 }
 
 void make_folder(const RunFolder& folder) {
   std::error_code error;
   fs::create_directories(folder.path, error);
-  if (error == std::errc::no_space_on_device) throw ResourceError(fmt::format("{}: can't be created: the disk is full", folder.path.string()));
+  if (error == std::errc::no_space_on_device)
+    throw ResourceError(fmt::format("{}: can't be created: the disk is full", folder.path.string()));
   if (error) throw UserError(fmt::format("{}: can't be created: {}", folder.path.string(), error.message()));
 }
 
@@ -89,8 +91,9 @@ void check_memory(const Configuration& configuration) {
   const double needed = parameter_bytes(configuration);
   const auto available = static_cast<double>(available_memory());
   if (available == 0.0 || needed < available) return;
-  throw ResourceError(fmt::format("the network's weights, gradients and optimiser state need {:.1f} GB of memory, and {:.1f} GB are available",
-                                  needed * 1e-9, available * 1e-9));
+  throw ResourceError(fmt::format(
+      "the network's weights, gradients and optimiser state need {:.1f} GB of memory, and {:.1f} GB are available",
+      needed * 1e-9, available * 1e-9));
 }
 
 class Run {
@@ -123,7 +126,8 @@ class Run {
     const bool resumed = options_.resume && fs::exists(folder_.last());
     if (resumed) {
       restore_checkpoint(SafetensorsReader(folder_.last()), configuration_, engine_, trainer_);
-      listener_.note(fmt::format("resuming after {} epochs and {} samples of the next", trainer_.state().epoch, trainer_.state().position));
+      listener_.note(fmt::format("resuming after {} epochs and {} samples of the next", trainer_.state().epoch,
+                                 trainer_.state().position));
     } else {
       initialise();
     }
@@ -141,12 +145,14 @@ class Run {
     Parameters parameters = initial_parameters(configuration_.network, configuration_.seed);
     std::vector<bool> given;
     if (options_.init_from) {
-      const MatchedLayers matched = copy_matching_layers(SafetensorsReader(*options_.init_from), configuration_.network, parameters);
+      const MatchedLayers matched =
+          copy_matching_layers(SafetensorsReader(*options_.init_from), configuration_.network, parameters);
       listener_.note(matched.text);
       given = matched.weights;
     }
     std::vector<std::uint32_t> samples = data_.train.samples;
-    const std::vector<std::uint32_t> order = RandomStream(configuration_.seed, "initialise").permutation(samples.size());
+    const std::vector<std::uint32_t> order =
+        RandomStream(configuration_.seed, "initialise").permutation(samples.size());
     samples.resize(std::min(samples.size(), kInitialisingSamples));
     for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = data_.train.samples[order[i]];
     initialise_from_data(engine_, parameters, *data_.train.data, samples, given, listener_);
@@ -161,8 +167,9 @@ class Run {
     for (;;) {
       if (options_.stop && options_.stop->load(std::memory_order_relaxed)) {
         save();
-        throw Interrupted(fmt::format("{}: stopped in epoch {} after {} of {} samples, and saved; --resume goes on from here", folder_.path.string(),
-                                      trainer_.state().epoch + 1, trainer_.state().position, trainer_.samples()));
+        throw Interrupted(fmt::format(
+            "{}: stopped in epoch {} after {} of {} samples, and saved; --resume goes on from here",
+            folder_.path.string(), trainer_.state().epoch + 1, trainer_.state().position, trainer_.samples()));
       }
       if (trainer_.epoch_finished()) return;
       trainer_.train_batch();
@@ -170,8 +177,8 @@ class Run {
     }
   }
 
-  /// Files in this order: a kill between two of them leaves a last.safetensors that knows nothing of the epoch, which is then trained again to the same
-  /// bits, and lines and weights beside it that are written again.
+  /// Files in this order: a kill between two of them leaves a last.safetensors that knows nothing of the epoch, which
+  /// is then trained again to the same bits, and lines and weights beside it that are written again.
   void finish_epoch() {
     const EpochSummary summary = trainer_.finish_epoch();
     std::optional<Evaluation> validation;
@@ -184,29 +191,35 @@ class Run {
     tell(summary, validation);
   }
 
-  /// True if this epoch's weights are the best so far: by validation accuracy, equals by loss; without validation always.
+  /// True if this epoch's weights are the best so far: by validation accuracy, equals by loss; without validation
+  /// always.
   bool note_best(const EpochSummary& summary, const std::optional<Evaluation>& validation) {
     if (!validation) return true;
     std::optional<BestEpoch>& best = trainer_.state().best;
-    const bool better = !best || validation->accuracy > best->accuracy || (validation->accuracy == best->accuracy && validation->loss < best->loss);
+    const bool better = !best || validation->accuracy > best->accuracy ||
+                        (validation->accuracy == best->accuracy && validation->loss < best->loss);
     if (better) best = BestEpoch{summary.epoch, validation->accuracy, validation->loss};
     return better;
   }
 
   Evaluation evaluate(const DataSelection& selection, const std::string& work) {
-    return evaluate_samples(engine_, *loss_, *selection.data, selection.samples, configuration_.training.batch_size, work, listener_);
+    return evaluate_samples(engine_, *loss_, *selection.data, selection.samples, configuration_.training.batch_size,
+                            work, listener_);
   }
 
   void tell(const EpochSummary& summary, const std::optional<Evaluation>& validation) {
-    std::string line = fmt::format("epoch {}/{}: loss {:.4f}, accuracy {:.2f} %", summary.epoch, configuration_.training.epochs, summary.loss,
-                                   100.0 * summary.accuracy);
-    if (validation) line += fmt::format(", validation loss {:.4f}, accuracy {:.2f} %", validation->loss, 100.0 * validation->accuracy);
+    std::string line = fmt::format("epoch {}/{}: loss {:.4f}, accuracy {:.2f} %", summary.epoch,
+                                   configuration_.training.epochs, summary.loss, 100.0 * summary.accuracy);
+    if (validation)
+      line +=
+          fmt::format(", validation loss {:.4f}, accuracy {:.2f} %", validation->loss, 100.0 * validation->accuracy);
     line += fmt::format(", {:.0f} samples/s", summary.samples_per_second);
     for (std::size_t l = 0; l < configuration_.network.layers.size(); ++l) {
       const LayerSpec& layer = configuration_.network.layers[l];
       if (!layer.spiking()) continue;
       line += fmt::format(", {} {:.4f}", layer.name, summary.totals.activity[l]);
-      if (summary.never_fired[l] > 0) line += fmt::format(" ({} of {} never fired)", summary.never_fired[l], layer.size);
+      if (summary.never_fired[l] > 0)
+        line += fmt::format(" ({} of {} never fired)", summary.never_fired[l], layer.size);
     }
     listener_.note(line);
   }
@@ -253,9 +266,10 @@ TrainSummary train_run(const Configuration& configuration, const TrainOptions& o
   try {
     return Run(configuration, options, listener).train();
   } catch (const std::bad_alloc&) {
-    throw ResourceError(fmt::format("memory ran out; weights, gradients and optimiser state alone take {:.2f} GB, and the state of a batch of {} "
-                                    "comes on top (a smaller training.batch_size needs less)",
-                                    parameter_bytes(configuration) * 1e-9, configuration.training.batch_size));
+    throw ResourceError(fmt::format(
+        "memory ran out; weights, gradients and optimiser state alone take {:.2f} GB, and the state of a batch of {} "
+        "comes on top (a smaller training.batch_size needs less)",
+        parameter_bytes(configuration) * 1e-9, configuration.training.batch_size));
   }
 }
 

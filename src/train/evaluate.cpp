@@ -37,7 +37,8 @@ Evaluation evaluate_samples(Engine& engine, const ReadoutLoss& loss, const Spike
     }
     result.decisions.insert(result.decisions.end(), part.decisions.begin(), part.decisions.end());
     result.losses.insert(result.losses.end(), part.losses.begin(), part.losses.end());
-    result.undecided_samples.insert(result.undecided_samples.end(), part.undecided_samples.begin(), part.undecided_samples.end());
+    result.undecided_samples.insert(result.undecided_samples.end(), part.undecided_samples.begin(),
+                                    part.undecided_samples.end());
     done += count;
     listener.progress(work, done, samples.size(), "");
   }

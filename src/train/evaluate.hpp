@@ -30,7 +30,8 @@ struct Evaluation {
 };
 
 /// Every one of `samples`, the last partial batch too. `work` names it to the listener.
-Evaluation evaluate_samples(Engine& engine, const ReadoutLoss& loss, const SpikeDataset& data, std::span<const std::uint32_t> samples, int batch_size,
-                            const std::string& work, ProgressListener& listener);
+Evaluation evaluate_samples(Engine& engine, const ReadoutLoss& loss, const SpikeDataset& data,
+                            std::span<const std::uint32_t> samples, int batch_size, const std::string& work,
+                            ProgressListener& listener);
 
 }  // namespace spikeloom

@@ -33,8 +33,9 @@ class Initialiser {
       start_ = parameters_.layers[l].weight;
       const SpikeBatch input = l == 0 ? batch_ : engine_.record(batch_, layer_ - 1, true, false).spikes;
       if (input.events() == 0) {
-        listener_.warning(fmt::format("layer {}: no spike reaches it from the {} samples that initialise it; its weights stay as drawn",
-                                      layer.name, samples_.size()));
+        listener_.warning(fmt::format(
+            "layer {}: no spike reaches it from the {} samples that initialise it; its weights stay as drawn",
+            layer.name, samples_.size()));
         continue;
       }
       if (layer.init == InitKind::rate) {
@@ -74,7 +75,8 @@ class Initialiser {
     }
   }
 
-  /// Bisection on the logarithm of the scale. The rate need not grow everywhere with it, so the best scale seen is taken.
+  /// Bisection on the logarithm of the scale. The rate need not grow everywhere with it, so the best scale seen is
+  /// taken.
   void find_rate(const LayerSpec& layer) {
     const double target = layer.init_rate;
     double best_scale = 1.0;
@@ -87,8 +89,8 @@ class Initialiser {
       }
       return rate;
     };
-    double low = 1.0;   // too quiet here
-    double high = 1.0;  // too busy here
+    double low = 1.0;            // too quiet here
+    double high = 1.0;           // too busy here
     constexpr int kWidest = 20;  // factors of 4 either way: a thousand thousand million
     if (try_scale(1.0) < target) {
       for (int i = 0; i < kWidest && try_scale(high *= 4.0) < target; ++i) low = high;
@@ -101,8 +103,9 @@ class Initialiser {
     }
     set_scale(best_scale);
     if (std::fabs(best_rate - target) > 0.5 * target) {
-      listener_.warning(fmt::format("layer {}: init_rate {} can't be met by scaling its weights; it starts at {:.4g} spikes per neuron and step",
-                                    layer.name, target, best_rate));
+      listener_.warning(fmt::format(
+          "layer {}: init_rate {} can't be met by scaling its weights; it starts at {:.4g} spikes per neuron and step",
+          layer.name, target, best_rate));
     }
   }
 
@@ -112,7 +115,9 @@ class Initialiser {
     for (int i = 0; i < 2; ++i) {
       const double variance = input_variance(layer);
       if (!(variance > 0.0)) {
-        listener_.warning(fmt::format("layer {}: its input does not vary over the samples that initialise it; its weights stay as drawn", layer.name));
+        listener_.warning(fmt::format(
+            "layer {}: its input does not vary over the samples that initialise it; its weights stay as drawn",
+            layer.name));
         return set_scale(1.0);
       }
       scale *= std::sqrt(kVariance / variance);

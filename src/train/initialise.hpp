@@ -13,19 +13,21 @@
 
 namespace spikeloom {
 
-/// From the starting point of initial_parameters, layer by layer from the input, each with the layers below already set:
+/// From the starting point of initial_parameters, layer by layer from the input, each with the layers below already
+/// set:
 ///
-/// rate (spiking layers): the common part of a neuron's input, its response to the mean input pattern, is taken out of its weights, so that no neuron is
-/// silent, and none busy, for the sign of a sum alone; then the layer's weights are scaled, by bisection on measured spikes, until its mean rate over
-/// `samples` is init_rate. Biases stay 0.
+/// rate (spiking layers): the common part of a neuron's input, its response to the mean input pattern, is taken out of
+/// its weights, so that no neuron is silent, and none busy, for the sign of a sum alone; then the layer's weights are
+/// scaled, by bisection on measured spikes, until its mean rate over `samples` is init_rate. Biases stay 0.
 ///
-/// lsuv (spiking layers): weights are scaled until the variance of the layer's input k W s over samples, steps and neurons is 0.633 (Mishkin and Matas
-/// 2016, with the value of Finkbeiner et al. 2024).
+/// lsuv (spiking layers): weights are scaled until the variance of the layer's input k W s over samples, steps and
+/// neurons is 0.633 (Mishkin and Matas 2016, with the value of Finkbeiner et al. 2024).
 ///
 /// Layers l with given[l] have their weights from elsewhere and keep them; an empty `given` means none.
 ///
 /// Warns where nothing reaches a layer, or its target can't be met. Leaves `parameters` in the engine.
-void initialise_from_data(Engine& engine, Parameters& parameters, const SpikeDataset& data, std::span<const std::uint32_t> samples,
-                          const std::vector<bool>& given, ProgressListener& listener);
+void initialise_from_data(Engine& engine, Parameters& parameters, const SpikeDataset& data,
+                          std::span<const std::uint32_t> samples, const std::vector<bool>& given,
+                          ProgressListener& listener);
 
 }  // namespace spikeloom

@@ -79,13 +79,12 @@ void Trainer::train_batch() {
 
   engine_.set_window_low(window_low_at(configuration_.training, configuration_.network, state_.step));
   optimizer_.begin_step(learning_rate());
-  const BatchResult result =
-      engine_.train_step(batch_, loss_, optimizer_, configuration_.optimizer.gradient_clip);
+  const BatchResult result = engine_.train_step(batch_, loss_, optimizer_, configuration_.optimizer.gradient_clip);
   if (!std::isfinite(result.loss)) {
-    throw NumericalError(fmt::format("training step {}: the loss is {} (output of layer {}, epoch {}); a smaller "
-                                     "optimizer.learning_rate or optimizer.gradient_clip may help",
-                                     state_.step + 1, result.loss, configuration_.network.layers.back().name,
-                                     state_.epoch + 1));
+    throw NumericalError(
+        fmt::format("training step {}: the loss is {} (output of layer {}, epoch {}); a smaller "
+                    "optimizer.learning_rate or optimizer.gradient_clip may help",
+                    state_.step + 1, result.loss, configuration_.network.layers.back().name, state_.epoch + 1));
   }
   optimizer_.check(configuration_.network);
   ++state_.step;
@@ -137,7 +136,8 @@ void Trainer::report() {
   const std::uint64_t per_epoch = samples_.size();
   const auto epochs = static_cast<std::uint64_t>(configuration_.training.epochs);
   listener_.progress(fmt::format("epoch {}/{}", state_.epoch + 1, epochs),
-                     static_cast<std::uint64_t>(state_.epoch) * per_epoch + state_.position, epochs * per_epoch, detail);
+                     static_cast<std::uint64_t>(state_.epoch) * per_epoch + state_.position, epochs * per_epoch,
+                     detail);
 }
 
 EpochSummary Trainer::finish_epoch() {
@@ -177,14 +177,16 @@ void Trainer::warn_of_extremes(const EpochSummary& summary) {
     const double activity = summary.totals.activity[l];
     const int extreme = activity < kSilent ? kIsSilent : activity > kSaturated ? kIsSaturated : kNeither;
     if (extreme != warned_[l] && extreme == kIsSilent) {
-      listener_.warning(fmt::format("layer {} is silent: {:.4f} % of its neurons spike in a step (epoch {}); a larger "
-                                    "init_gain, a lower threshold or training.anneal_window may help",
-                                    layer.name, 100.0 * activity, summary.epoch));
+      listener_.warning(
+          fmt::format("layer {} is silent: {:.4f} % of its neurons spike in a step (epoch {}); a larger "
+                      "init_gain, a lower threshold or training.anneal_window may help",
+                      layer.name, 100.0 * activity, summary.epoch));
     }
     if (extreme != warned_[l] && extreme == kIsSaturated) {
-      listener_.warning(fmt::format("layer {} is saturated: {:.0f} % of its neurons spike in a step (epoch {}); a "
-                                    "smaller learning rate or rate_upper with rate_upper_weight may help",
-                                    layer.name, 100.0 * activity, summary.epoch));
+      listener_.warning(
+          fmt::format("layer {} is saturated: {:.0f} % of its neurons spike in a step (epoch {}); a "
+                      "smaller learning rate or rate_upper with rate_upper_weight may help",
+                      layer.name, 100.0 * activity, summary.epoch));
     }
     warned_[l] = extreme;
   }

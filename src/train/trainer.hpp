@@ -29,9 +29,10 @@ struct EpochSummary {
 
 class Trainer {
  public:
-  /// Trains `engine` on `samples` of `data`, shuffled anew in every epoch. All must outlive the trainer; the engine has its parameters.
-  Trainer(const Configuration& configuration, const SpikeDataset& data, std::vector<std::uint32_t> samples, Engine& engine,
-          const ReadoutLoss& loss, ProgressListener& listener);
+  /// Trains `engine` on `samples` of `data`, shuffled anew in every epoch. All must outlive the trainer; the engine has
+  /// its parameters.
+  Trainer(const Configuration& configuration, const SpikeDataset& data, std::vector<std::uint32_t> samples,
+          Engine& engine, const ReadoutLoss& loss, ProgressListener& listener);
 
   Optimizer& optimizer() { return optimizer_; }
   const Optimizer& optimizer() const { return optimizer_; }

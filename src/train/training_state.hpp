@@ -1,4 +1,5 @@
-// Everything of a run that is neither weights nor the optimiser's moments: what a checkpoint must hold to go on to the same bits, mid-epoch included.
+// Everything of a run that is neither weights nor the optimiser's moments: what a checkpoint must hold to go on to the
+// same bits, mid-epoch included.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +16,16 @@ struct EpochTotals {
   std::uint64_t batches = 0;
   std::uint64_t correct = 0;
   std::uint64_t undecided = 0;
-  double loss = 0.0;         // over samples
-  double regulariser = 0.0;  // over batches
+  double loss = 0.0;            // over samples
+  double regulariser = 0.0;     // over batches
   double input_activity = 0.0;  // per layer, weighted by samples, like the next two
   std::vector<double> activity;
   std::vector<double> active_fraction;
-  std::vector<double> dense_forward;   // batches, per layer
+  std::vector<double> dense_forward;  // batches, per layer
   std::vector<double> dense_backward;
-  std::vector<std::vector<std::uint8_t>> fired;  // per layer and neuron: 1 if it has spiked; empty for layers that don't spike
-  std::uint64_t saved_state_bytes = 0;           // largest of a batch
+  std::vector<std::vector<std::uint8_t>>
+      fired;                            // per layer and neuron: 1 if it has spiked; empty for layers that don't spike
+  std::uint64_t saved_state_bytes = 0;  // largest of a batch
   double forward_seconds = 0.0;
   double backward_seconds = 0.0;
   double update_seconds = 0.0;

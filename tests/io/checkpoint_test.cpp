@@ -1,0 +1,71 @@
+#include "io/checkpoint.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "io/state_text.hpp"
+#include "tiny_run.hpp"
+
+namespace spikeloom {
+namespace {
+
+TrainingState odd_state() {
+  TrainingState state;
+  state.epoch = 7;
+  state.position = 1234567890123ULL;
+  state.step = 99;
+  state.last_loss = 0.1;
+  state.plateau.best = std::numeric_limits<double>::infinity();
+  state.plateau.scale = 1.0 / 3.0;
+  state.totals.loss = -5e-324;
+  state.totals.activity = {0.1, 1e308, 0.0};
+  state.totals.active_fraction = state.totals.dense_forward = state.totals.dense_backward = {1.0, 2.0, 3.0};
+  state.best = BestEpoch{3, 0.7, std::nextafter(0.5, 1.0)};
+  return state;
+}
+
+TEST(StateText, LosesNoBit) {
+  const TrainingState state = odd_state();
+  const Texts texts = state_to_texts(state);
+  const TrainingState back = state_from_texts(texts, 3, "file");
+  EXPECT_EQ(state_to_texts(back), texts);
+  EXPECT_EQ(back.position, state.position);
+  EXPECT_EQ(back.totals.loss, state.totals.loss);
+  EXPECT_EQ(back.totals.activity, state.totals.activity);
+  EXPECT_EQ(back.plateau, state.plateau);
+  EXPECT_EQ(back.best->loss, state.best->loss);
+}
+
+TEST(StateText, EveryMissingOrMadeUpEntryIsRefusedByName) {
+  const Texts good = state_to_texts(odd_state());
+  for (const auto& [key, value] : good) {
+    if (key == "best.epoch") continue;  // without it there is no best epoch
+    Texts texts = good;
+    texts.erase(key);
+    EXPECT_TRUE(contains(message_of<UserError>([&] { state_from_texts(texts, 3, "file"); }), key));
+    for (const char* bad : {"x", "-1", "1e5", "0x1.8p+0 ", "nan", "99999999999999999999999"}) {
+      texts[key] = bad;
+      if (std::string(bad) == "-1" && value.find("0x") == 0) continue;
+      EXPECT_TRUE(contains(message_of<UserError>([&] { state_from_texts(texts, 3, "file"); }), key))
+          << key << " " << bad;
+    }
+  }
+}
+
+TEST(TrainingHash, ForgetsOnlyWhatChangesNoBit) {
+  const TinyRun run;
+  const std::string hash = training_hash(run.configuration());
+  for (const char* harmless : {"engine.threads=7", "training.epochs=50"})
+    EXPECT_EQ(training_hash(run.configuration({harmless})), hash) << harmless;
+  for (const char* change :
+       {"seed=4", "training.batch_size=9", "layers.one.threshold=1.1", "optimizer.learning_rate=0.02", "data.steps=21",
+        "training.anneal_window=false", "loss.over=\"last\"", "data.validation=0.3"}) {
+    EXPECT_NE(training_hash(run.configuration({change})), hash) << change;
+  }
+  const std::string cosine = "optimizer.schedule=\"cosine\"";
+  EXPECT_NE(training_hash(run.configuration({cosine})),
+            training_hash(run.configuration({cosine, "training.epochs=50"})));
+}
+
+}  // namespace
+}  // namespace spikeloom

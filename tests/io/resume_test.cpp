@@ -1,0 +1,142 @@
+// A run that was stopped anywhere and resumed ends with the same bits as one that never stopped.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tiny_run.hpp"
+
+namespace spikeloom {
+namespace {
+
+/// Runs until `stop_after` batches more are done, again and again, to the end. Returns how often it was stopped.
+int train_in_pieces(const TinyRun& run, const std::string& out, const std::vector<std::string>& changes,
+                    int stop_after) {
+  for (int stops = 0;; ++stops) {
+    std::atomic<bool> stop{false};
+    int calls = 0;
+    HookedListener listener([&](std::string_view work, std::uint64_t) {
+      if (work.starts_with("epoch") && ++calls == stop_after) stop = true;
+    });
+    TrainOptions options;
+    options.out = run / out;
+    options.resume = stops > 0;
+    options.stop = &stop;
+    try {
+      train_run(run.configuration(changes), options, listener);
+      return stops;
+    } catch (const Interrupted& interrupted) {
+      EXPECT_TRUE(contains(interrupted.what(), "--resume"));
+    }
+  }
+}
+
+class EveryResume : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(EveryResume, EndsWithTheBitsOfARunThatNeverStopped) {
+  const TinyRun run;
+  const std::vector<std::string> changes = GetParam();
+  run.train("whole", changes);
+  // A listener hears of a batch at most every 50 ms, and of the last one of an epoch always: stops fall mid-epoch or at
+  // an epoch's end.
+  for (const int stop_after : {1, 2}) {
+    const std::string out = fmt::format("pieces{}", stop_after);
+    EXPECT_GT(train_in_pieces(run, out, changes, stop_after), 0);
+    expect_same_checkpoint(run / "whole" / "last.safetensors", run / out / "last.safetensors");
+    expect_same_checkpoint(run / "whole" / "best.safetensors", run / out / "best.safetensors");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, EveryResume,
+    testing::Values(std::vector<std::string>{},
+                    std::vector<std::string>{"optimizer.kind=\"sgd\"", "data.validation=0.0"},
+                    std::vector<std::string>{"optimizer.kind=\"adam\"", "optimizer.weight_decay=0.01",
+                                             "optimizer.schedule=\"one_cycle\""},
+                    std::vector<std::string>{"optimizer.schedule=\"plateau\"", "optimizer.plateau_patience=0",
+                                             "training.epochs=5"},
+                    std::vector<std::string>{"training.anneal_halving=9.5", "optimizer.schedule=\"cosine\"",
+                                             "optimizer.warmup_steps=5"}));
+
+TEST(Resume, AnyBatchIsAGoodPlaceToStop) {
+  const TinyRun run;
+  run.train("whole");
+  std::atomic<bool> stop{true};  // at the first batch of every leg
+  SilentListener listener;
+  for (int leg = 0;; ++leg) {
+    ASSERT_LT(leg, 3);
+    TrainOptions options;
+    options.out = run / "pieces";
+    options.resume = leg > 0;
+    options.stop = leg < 2 ? &stop : nullptr;
+    try {
+      train_run(run.configuration(), options, listener);
+      break;
+    } catch (const Interrupted&) {
+    }
+  }
+  expect_same_checkpoint(run / "whole" / "last.safetensors", run / "pieces" / "last.safetensors");
+}
+
+TEST(Resume, MoreEpochsContinueARunWhoseScheduleDoesNotCount) {
+  const TinyRun run;
+  run.train("whole", {"training.epochs=4"});
+  run.train("pieces", {"training.epochs=2"});
+  SilentListener listener;
+  TrainOptions options;
+  options.out = run / "pieces";
+  options.resume = true;
+  train_run(run.configuration({"training.epochs=4", "engine.threads=1"}), options, listener);
+  expect_same_checkpoint(run / "whole" / "last.safetensors", run / "pieces" / "last.safetensors");
+}
+
+TEST(Resume, OtherSettingsAndOtherDataAreRefused) {
+  const TinyRun run;
+  run.train("out");
+  SilentListener listener;
+  TrainOptions options;
+  options.out = run / "out";
+  options.resume = true;
+  const auto resume = [&](const std::vector<std::string>& changes) {
+    return message_of<UserError>([&] { train_run(run.configuration(changes), options, listener); });
+  };
+  EXPECT_TRUE(contains(resume({"seed=9"}), "other settings"));
+  write_recordings(run / "train.h5", 40, 1);
+  EXPECT_TRUE(contains(resume({}), "same data"));
+}
+
+TEST(Resume, MetricsAreCutBackToTheCheckpoint) {
+  const TinyRun run;
+  run.train("out", {"training.epochs=2"});
+  const std::filesystem::path metrics = run / "out" / "metrics.jsonl";
+  write_text(metrics,
+             read_text(metrics) + "{\"epoch\":3,\"train_loss\":0}\n{\"epoch\":4,\"tr");  // of a run that was killed
+  SilentListener listener;
+  TrainOptions options;
+  options.out = run / "out";
+  options.resume = true;
+  train_run(run.configuration({"training.epochs=3"}), options, listener);
+  std::istringstream lines(read_text(metrics));
+  int epoch = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = nlohmann::json::parse(line);
+    EXPECT_EQ(object["epoch"], ++epoch);
+    EXPECT_GT(object["train_loss"], 0.0);
+  }
+  EXPECT_EQ(epoch, 3);
+}
+
+TEST(Resume, AFolderWithoutACheckpointStartsAnew) {
+  const TinyRun run;
+  run.train("whole");
+  std::filesystem::create_directory(run / "out");
+  write_text(run / "out" / "last.safetensors.partial-1", "half a file");
+  SilentListener listener;
+  TrainOptions options;
+  options.out = run / "out";
+  options.resume = true;
+  train_run(run.configuration(), options, listener);
+  expect_same_checkpoint(run / "whole" / "last.safetensors", run / "out" / "last.safetensors");
+  EXPECT_FALSE(std::filesystem::exists(run / "out" / "last.safetensors.partial-1"));
+}
+
+}  // namespace
+}  // namespace spikeloom
