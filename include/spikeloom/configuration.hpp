@@ -29,6 +29,24 @@ struct DataSpec {
   int folds = 0;
 };
 
+/// Random changes of the training spikes, drawn anew for every sample and epoch; none by default, and none in evaluation.
+struct AugmentationSpec {
+  int channel_shift = 0;  // channels after channel_bin; an image: along both axes
+  int image_width = 0;    // channels are images of this size, row by row; 0: a line
+  int image_height = 0;
+  double channel_jitter = 0.0;  // standard deviation, channels
+  int time_shift_steps = 0;
+  Range time_stretch{1.0, 1.0};
+  double drop = 0.0;  // probability
+  int mask_channels = 0;
+  int mask_steps = 0;
+
+  bool any() const {
+    return channel_shift > 0 || channel_jitter > 0.0 || time_shift_steps > 0 || time_stretch != Range{1.0, 1.0} ||
+           drop > 0.0 || mask_channels > 0 || mask_steps > 0;
+  }
+};
+
 enum class LossKind { cross_entropy, spike_count, squared_error };
 enum class LossOver { steps, steps_sum, softmax_sum, mean, max, last };
 enum class DecisionKind { automatic, sum, mean, max, last, majority };
@@ -82,6 +100,7 @@ struct EngineSpec {
 struct Configuration {
   std::uint64_t seed = 1;
   DataSpec data;
+  AugmentationSpec augmentation;
   NetworkSpec network;  // step_ms and steps are copies of data's; channels: what channel_bin leaves of data's, 0 if unknown
   LossSpec loss;
   OptimizerSpec optimizer;

@@ -210,6 +210,22 @@ Setting membrane_constant(bool decay, Limits limits) {
   return setting;
 }
 
+Setting factor_range(Place<Configuration, Range> place, Limits limits) {
+  Setting setting;
+  setting.allowed = fmt::format("[low, high] with low <= high, each {}", limits.text());
+  setting.set = [=](const SettingTarget& target, const SettingValue& value) {
+    const std::optional<Range> range = as_pair(value);
+    if (!range || !limits.contain(range->low) || !limits.contain(range->high) || range->low > range->high) return false;
+    place.in(*target.configuration) = *range;
+    return true;
+  };
+  setting.get = [=](const Configuration& configuration, const LayerSpec*) -> std::optional<SettingValue> {
+    const Range& range = place.in(configuration);
+    return std::vector<double>{range.low, range.high};
+  };
+  return setting;
+}
+
 Setting window() {
   Setting setting;
   setting.allowed = "[low, high] with low < high; inf and -inf are allowed";

@@ -148,6 +148,8 @@ Setting validation();
 Setting fold();
 /// tau_mem_ms and decay: one number for the layer, or [low, high]. `decay` tells which of the two is meant.
 Setting membrane_constant(bool decay, Limits limits);
+/// [low, high] with low <= high, both within the limits.
+Setting factor_range(Place<Configuration, Range> place, Limits limits);
 Setting window();
 
 }  // namespace spikeloom::setting_kinds

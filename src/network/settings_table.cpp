@@ -55,6 +55,33 @@ void add_data(std::vector<Setting>& table) {
   add({"fold", "", "Stratified fold k of n of train is the test set, instead of data.test.", "none"}, fold());
 }
 
+void add_augmentation(std::vector<Setting>& table) {
+  const auto add = [&](Named named, Setting kind) {
+    table.push_back(entry("augmentation", std::move(named), std::move(kind)));
+  };
+  const auto augmentation = [](auto member) { return at(&Configuration::augmentation, member); };
+  add({"channel_shift", "channels",
+       "Moves a training sample up or down by up to this many channels (after channel_bin); what leaves is dropped."},
+      whole_number(augmentation(&AugmentationSpec::channel_shift), 0, kMany));
+  add({"image_width", "channels", "Channels are images of such rows, and channel_shift moves along both axes.",
+       "0: channels are a line"},
+      whole_number(augmentation(&AugmentationSpec::image_width), 0, kMany));
+  add({"image_height", "channels", "Rows of such an image.", "0: channels are a line"},
+      whole_number(augmentation(&AugmentationSpec::image_height), 0, kMany));
+  add({"channel_jitter", "channels", "Moves every event by a normal random number of this standard deviation."},
+      number(augmentation(&AugmentationSpec::channel_jitter), {0.0, 1e6}));
+  add({"time_shift_steps", "steps", "Moves a training sample in time by up to this many steps."},
+      whole_number(augmentation(&AugmentationSpec::time_shift_steps), 0, kMany));
+  add({"time_stretch", "", "Multiplies the times of a training sample by a factor drawn from [low, high]."},
+      factor_range(augmentation(&AugmentationSpec::time_stretch), {0.0, 100.0, true}));
+  add({"drop", "", "Probability that an event is left out."},
+      number(augmentation(&AugmentationSpec::drop), {0.0, 1.0, false, true}));
+  add({"mask_channels", "channels", "Silences a band of up to this many neighbouring channels."},
+      whole_number(augmentation(&AugmentationSpec::mask_channels), 0, kMany));
+  add({"mask_steps", "steps", "Silences up to this many steps in a row."},
+      whole_number(augmentation(&AugmentationSpec::mask_steps), 0, kMany));
+}
+
 void add_neuron(std::vector<Setting>& table) {
   const auto add = [&](Named named, Setting kind) {
     table.push_back(entry("layers", std::move(named), std::move(kind)));
@@ -246,6 +273,7 @@ std::vector<Setting> make_table() {
   table.push_back(entry("", {"seed", "", "Seed of all random numbers: initial weights, shuffling, splits."},
                         whole_number(at(&Configuration::seed), 0, std::numeric_limits<std::int64_t>::max())));
   add_data(table);
+  add_augmentation(table);
   add_neuron(table);
   add_learning(table);
   add_loss(table);

@@ -32,7 +32,7 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 Trainer::Trainer(const Configuration& configuration, const SpikeDataset& data, std::vector<std::uint32_t> samples,
                  Engine& engine, const ReadoutLoss& loss, ProgressListener& listener)
     : configuration_(configuration),
-      data_(data),
+      augmenter_(configuration.augmentation, data, configuration.seed),
       samples_(std::move(samples)),
       engine_(engine),
       loss_(loss),
@@ -74,7 +74,8 @@ void Trainer::train_batch() {
   }
   const std::size_t count_of_batch =
       std::min<std::size_t>(configuration_.training.batch_size, samples_.size() - state_.position);
-  gather_batch(data_, std::span(order_).subspan(state_.position, count_of_batch), batch_);
+  augmenter_.gather(std::span(order_).subspan(state_.position, count_of_batch),
+                    static_cast<std::uint64_t>(state_.epoch), batch_);
   const Clock::time_point gathered = Clock::now();
 
   engine_.set_window_low(window_low_at(configuration_.training, configuration_.network, state_.step));

@@ -9,6 +9,7 @@
 #include <spikeloom/dataset.hpp>
 
 #include "core/progress.hpp"
+#include "data/augmentation.hpp"
 #include "engine/engine.hpp"
 #include "train/optimizer.hpp"
 #include "train/training_state.hpp"
@@ -59,7 +60,7 @@ class Trainer {
   double learning_rate() const;
 
   const Configuration& configuration_;
-  const SpikeDataset& data_;
+  Augmenter augmenter_;
   std::vector<std::uint32_t> samples_;
   Engine& engine_;
   const ReadoutLoss& loss_;
