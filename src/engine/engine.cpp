@@ -6,7 +6,7 @@
 #include <limits>
 
 #include <spikeloom/error.hpp>
-#include "engine/mode_choice.hpp"
+#include "plan/mode_choice.hpp"
 #include "engine/passes.hpp"
 
 namespace spikeloom {
