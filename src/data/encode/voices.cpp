@@ -8,7 +8,7 @@ const std::vector<VoiceFamily>& voice_families() {
   static const std::vector<VoiceFamily> families = {
       {"f", false, {"f1"}},
       {"f", true, {"f2"}},
-      {"f", true, {"f3"}},
+      {"f", false, {"f3"}},
       {"f", false, {"f4"}},
       {"f", true, {"f5"}},
       {"m", false, {"m1"}},
@@ -24,13 +24,14 @@ const std::vector<VoiceFamily>& voice_families() {
       {"f", false, {"Alicia"}},
       {"f", true, {"Andrea"}},
       {"m", false, {"Andy"}},
-      {"f", true, {"anika"}},
+      {"f", false, {"anika"}},
       {"f", false, {"Annie"}},
       {"m", false, {"antonio"}},
       {"f", false, {"aunty"}},
       {"f", true, {"belinda"}},
-      {"m", true, {"benjamin"}},
+      {"m", false, {"benjamin"}},
       {"m", false, {"boris"}},
+      {"m", false, {"caleb"}},
       {"m", true, {"david"}},
       {"m", false, {"Denis"}},
       {"m", false, {"Diogo"}},
@@ -44,16 +45,16 @@ const std::vector<VoiceFamily>& voice_families() {
       {"m", false, {"Hugo"}},
       {"m", true, {"iven", "iven2", "iven3", "iven4"}},
       {"m", false, {"Jacky"}},
-      {"m", true, {"john"}},
+      {"m", false, {"john"}},
       {"m", false, {"kaukovalta"}},
       {"m", false, {"klatt", "klatt2", "klatt3", "klatt4", "klatt5", "klatt6"}},
       {"m", false, {"Lee"}},
       {"f", false, {"linda"}},
-      {"m", false, {"marcelo"}},
+      {"m", true, {"marcelo"}},
       {"m", false, {"Marco"}},
       {"m", false, {"Mario"}},
       {"m", false, {"max"}},
-      {"m", false, {"Michael"}},
+      {"m", true, {"Michael"}},
       {"m", false, {"michel"}},
       {"m", false, {"miguel"}},
       {"m", false, {"Mike"}},
@@ -69,17 +70,18 @@ const std::vector<VoiceFamily>& voice_families() {
       {"m", true, {"robert"}},
       {"m", false, {"sandro"}},
       {"m", false, {"shelby"}},
-      {"f", false, {"steph", "steph2", "steph3"}},
+      {"f", true, {"steph", "steph2", "steph3"}},
       {"m", false, {"Storm"}},
       {"m", false, {"travis"}},
-      {"m", false, {"victor"}},
+      {"m", true, {"victor"}},
       {"m", false, {"zac"}},
   };
   return families;
 }
 
 std::span<const std::string_view> english_voices() {
-  static constexpr std::array<std::string_view, 3> voices = {"en-us", "en-gb", "en-gb-x-rp"};
+  static constexpr std::array<std::string_view, 6> voices = {"en-us",      "en-gb",          "en-gb-scotland",
+                                                             "en-gb-x-rp", "en-gb-x-gbclan", "en-gb-x-gbcwmd"};
   return voices;
 }
 

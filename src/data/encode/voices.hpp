@@ -17,13 +17,10 @@ struct VoiceFamily {
   std::vector<std::string_view> variants;  // names of espeak-ng's variant files
 };
 
-/// Robots, whispers and jokes among espeak-ng's variants are left out. Voices that no vocal tract gives (steph's fourth
-/// formant lies at 9 % of its place, marcelo's third at 59 %) are heard in the train set only, where they add variety;
-/// the test set has voices whose formants 1 to 3 lie within 70 .. 140 % of espeak-ng's own, the fourth within 60 .. 150 %.
+/// Robots, whispers and jokes among espeak-ng's variants are left out.
 const std::vector<VoiceFamily>& voice_families();
 
-/// Voices of espeak-ng for the two languages: standard speech of both sides of the Atlantic, as the speakers of SHD have
-/// it, and no dialects (of which 20 to 30 samples a word in a set of 3,000 would be too few to learn from).
+/// Voices of espeak-ng for the two languages, accents of English included.
 std::span<const std::string_view> english_voices();
 std::span<const std::string_view> german_voices();
 
