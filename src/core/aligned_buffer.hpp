@@ -1,6 +1,8 @@
 // Zero-initialised storage whose first element is at a cache-line boundary, as the kernels' full-vector loads want.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -12,6 +14,7 @@
 namespace spikeloom {
 
 inline constexpr std::size_t kCacheLine = 64;
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 /// Owns `size` elements of a trivially copyable type. Throws std::bad_alloc when memory runs out.
 template <class T>
@@ -59,9 +62,12 @@ class AlignedBuffer {
  private:
   static T* allocate(std::size_t size) {
     if (size == 0) return nullptr;
-    const std::size_t bytes = (size * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
-    void* memory = std::aligned_alloc(kCacheLine, bytes);
+    const std::size_t alignment = size * sizeof(T) >= kHugePage ? kHugePage : kCacheLine;
+    const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
+    void* memory = std::aligned_alloc(alignment, bytes);
     if (!memory) throw std::bad_alloc();
+    // Rows of weights are read at random: with pages of 4 KB a tile takes more of them than the first-level TLB holds.
+    if (alignment == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);  // refused: slower, not wrong
     return static_cast<T*>(memory);
   }
 

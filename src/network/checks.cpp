@@ -117,12 +117,11 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
                                 "for spikes there are spike_count and squared_error",
                                 last.name)};
   }
-  if (loss.kind != LossKind::cross_entropy && !last.spiking()) {
+  if (loss.kind == LossKind::spike_count && !last.spiking()) {
     return Conflict{{"loss.kind", last_key},
-                    fmt::format("loss.kind = \"{}\" needs a last layer that spikes (neuron = \"lif\"), but {} is {}; "
-                                "for membranes there is cross_entropy",
-                                loss.kind == LossKind::spike_count ? "spike_count" : "squared_error", last.name,
-                                neuron_name(last.neuron))};
+                    fmt::format("loss.kind = \"spike_count\" needs a last layer that spikes (neuron = \"lif\"), but {} is {}; "
+                                "for membranes there are cross_entropy and squared_error",
+                                last.name, neuron_name(last.neuron))};
   }
   const bool counted = loss.decision == DecisionKind::automatic || loss.decision == DecisionKind::sum ||
                        loss.decision == DecisionKind::mean;

@@ -10,7 +10,7 @@
 
 #include "core/aligned_buffer.hpp"
 #include "engine/engine.hpp"
-#include "train/optimizer_step.hpp"
+#include "kernels/optimizer_step.hpp"
 
 namespace spikeloom {
 

@@ -69,11 +69,11 @@ Utterance draw_utterance(RandomStream& random, std::size_t index, const std::vec
   utterance.speaker = speaker.number;
   utterance.speech.voice = fmt::format("{}+{}", voice, speaker.variants[random.below(speaker.variants.size())]);
   utterance.speech.text = spoken_digit_text(utterance.label);
-  utterance.speech.words_per_minute = 105 + static_cast<int>(random.below(86));
-  utterance.speech.pitch = 25 + static_cast<int>(random.below(51));
+  utterance.speech.words_per_minute = 125 + static_cast<int>(random.below(61));
+  utterance.speech.pitch = 30 + static_cast<int>(random.below(41));
   utterance.speech.amplitude = 60 + static_cast<int>(random.below(81));
-  utterance.lead_s = random.uniform(0.03, 0.2);
-  utterance.trail_s = random.uniform(0.03, 0.15);
+  utterance.lead_s = random.uniform(0.04, 0.12);
+  utterance.trail_s = random.uniform(0.04, 0.12);
   utterance.noise_db = random.uniform(10.0, 30.0);
   utterance.noise_colour = random.uniform(0.0, 0.95);
   return utterance;
