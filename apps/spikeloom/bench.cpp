@@ -31,7 +31,10 @@ Json to_json(const BenchmarkReport& report) {
           {"samples_per_s", report.samples_per_second},
           {"ms_per_batch", report.milliseconds_per_batch},
           {"phases",
-           {{"forward", report.forward_ms}, {"backward", report.backward_ms}, {"update", report.update_ms}, {"data", report.data_ms}}},
+           {{"forward", report.forward_ms},
+            {"backward", report.backward_ms},
+            {"update", report.update_ms},
+            {"data", report.data_ms}}},
           {"input_activity", report.input_activity},
           {"activity", pairs(report.activity)},
           {"active_fraction", pairs(report.active_fraction)},
@@ -39,7 +42,8 @@ Json to_json(const BenchmarkReport& report) {
           {"saved_state_bytes", report.saved_state_bytes}};
 }
 
-/// Runs the benchmark in a child process, so that its peak memory is that of this mode alone. Must be called before this process has threads.
+/// Runs the benchmark in a child process, so that its peak memory is that of this mode alone. Must be called before
+/// this process has threads.
 Json run_in_child(const BenchmarkOptions& options) {
   int channel[2];
   if (pipe(channel) != 0) throw ResourceError("no pipe for the benchmark's child process");
@@ -59,12 +63,14 @@ Json run_in_child(const BenchmarkOptions& options) {
   close(channel[1]);
   std::string text;
   char buffer[4096];
-  for (ssize_t got; (got = read(channel[0], buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(got));
+  for (ssize_t got; (got = read(channel[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
   close(channel[0]);
   int status = 0;
   rusage usage{};
   wait4(child, &status, 0, &usage);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw ResourceError("the benchmark's child process was killed; is there enough memory?");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw ResourceError("the benchmark's child process was killed; is there enough memory?");
   Json report = Json::parse(text);
   if (report.contains("error")) throw UserError(report["error"].get<std::string>());
   report["peak_memory_bytes"] = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
@@ -73,9 +79,12 @@ Json run_in_child(const BenchmarkOptions& options) {
 
 const char* name_of(EngineMode mode) {
   switch (mode) {
-    case EngineMode::automatic: return "auto";
-    case EngineMode::sparse: return "sparse";
-    case EngineMode::dense: return "dense";
+    case EngineMode::automatic:
+      return "auto";
+    case EngineMode::sparse:
+      return "sparse";
+    case EngineMode::dense:
+      return "dense";
   }
   return "";
 }
@@ -93,28 +102,36 @@ void bench_train(const BenchmarkOptions& options, bool json) {
     mine["ms_per_batch"] = ms;
     mine["samples_per_s"] = 1000.0 * mine["batch"].get<int>() / ms;
   }
-  Json result{{"net", options.net}, {"threads", mine["threads"]}, {"mode", name_of(options.mode)}, {"precision", "fp32"}};
+  Json result{
+      {"net", options.net}, {"threads", mine["threads"]}, {"mode", name_of(options.mode)}, {"precision", "fp32"}};
   for (const auto& [key, value] : mine.items()) result[key] = value;
-  result["dense"] = {{"samples_per_s", dense["samples_per_s"]}, {"ms_per_batch", dense["ms_per_batch"]}, {"peak_memory_bytes", dense["peak_memory_bytes"]}};
+  result["dense"] = {{"samples_per_s", dense["samples_per_s"]},
+                     {"ms_per_batch", dense["ms_per_batch"]},
+                     {"peak_memory_bytes", dense["peak_memory_bytes"]}};
   result["speedup_over_dense"] = dense["ms_per_batch"].get<double>() / mine["ms_per_batch"].get<double>();
   if (json) return print_json(result);
   std::vector<std::pair<std::string, std::string>> rows{
       {"net", options.net},
       {"mode", name_of(options.mode)},
       {"threads", std::to_string(mine["threads"].get<int>())},
-      {"speed", fmt::format("{:.0f} samples/s, {:.2f} ms per batch of {}", mine["samples_per_s"].get<double>(), mine["ms_per_batch"].get<double>(),
-                            mine["batch"].get<int>())},
-      {"phases", fmt::format("forward {:.2f} ms, backward {:.2f} ms, update {:.2f} ms, data {:.2f} ms", mine["phases"]["forward"].get<double>(),
-                             mine["phases"]["backward"].get<double>(), mine["phases"]["update"].get<double>(), mine["phases"]["data"].get<double>())},
+      {"speed", fmt::format("{:.0f} samples/s, {:.2f} ms per batch of {}", mine["samples_per_s"].get<double>(),
+                            mine["ms_per_batch"].get<double>(), mine["batch"].get<int>())},
+      {"phases", fmt::format("forward {:.2f} ms, backward {:.2f} ms, update {:.2f} ms, data {:.2f} ms",
+                             mine["phases"]["forward"].get<double>(), mine["phases"]["backward"].get<double>(),
+                             mine["phases"]["update"].get<double>(), mine["phases"]["data"].get<double>())},
       {"input activity", fmt::format("{:.4f}", mine["input_activity"].get<double>())}};
   for (const auto& [name, value] : mine["activity"].items()) {
-    rows.emplace_back("activity " + name, fmt::format("{:.4f}, active in the backward pass {:.4f}", value.get<double>(), mine["active_fraction"][name].get<double>()));
+    rows.emplace_back("activity " + name, fmt::format("{:.4f}, active in the backward pass {:.4f}", value.get<double>(),
+                                                      mine["active_fraction"][name].get<double>()));
   }
-  rows.emplace_back("peak memory", fmt::format("{:.0f} MB, of it kept for the backward pass {:.1f} MB", mine["peak_memory_bytes"].get<double>() / 1e6,
+  rows.emplace_back("peak memory", fmt::format("{:.0f} MB, of it kept for the backward pass {:.1f} MB",
+                                               mine["peak_memory_bytes"].get<double>() / 1e6,
                                                mine["saved_state_bytes"].get<double>() / 1e6));
-  rows.emplace_back("dense mode", fmt::format("{:.0f} samples/s, {:.2f} ms per batch, peak memory {:.0f} MB", dense["samples_per_s"].get<double>(),
-                                              dense["ms_per_batch"].get<double>(), dense["peak_memory_bytes"].get<double>() / 1e6));
-  rows.emplace_back("ratio", fmt::format("{:.2f} times the dense mode's speed", result["speedup_over_dense"].get<double>()));
+  rows.emplace_back("dense mode", fmt::format("{:.0f} samples/s, {:.2f} ms per batch, peak memory {:.0f} MB",
+                                              dense["samples_per_s"].get<double>(), dense["ms_per_batch"].get<double>(),
+                                              dense["peak_memory_bytes"].get<double>() / 1e6));
+  rows.emplace_back("ratio",
+                    fmt::format("{:.2f} times the dense mode's speed", result["speedup_over_dense"].get<double>()));
   print_table(rows);
 }
 
@@ -142,18 +159,28 @@ void run(Options options) {
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "Measure how fast training is on this machine");
   bench->require_subcommand(1);
-  CLI::App* train = bench->add_subcommand("train", "Whole training steps of a benchmark network, and the same in dense mode");
+  CLI::App* train =
+      bench->add_subcommand("train", "Whole training steps of a benchmark network, and the same in dense mode");
   auto options = std::make_shared<Options>();
   std::string nets;
   for (const BenchmarkNet& net : benchmark_nets()) nets += (nets.empty() ? "" : ", ") + net.name;
   train->add_option("--net", options->benchmark.net, "one of " + nets)->capture_default_str();
-  train->add_option("--activity", options->benchmark.activity, "spikes per hidden neuron and step")->check(CLI::Range(0.0001, 1.0))->capture_default_str();
-  train->add_option("--input-activity", options->input_activity, "spikes per channel and step (default: the net's)")->check(CLI::Range(0.0, 1.0));
-  train->add_option("--batch", options->batch, "samples in a batch (default: the net's)")->check(CLI::Range(1, 1 << 20));
+  train->add_option("--activity", options->benchmark.activity, "spikes per hidden neuron and step")
+      ->check(CLI::Range(0.0001, 1.0))
+      ->capture_default_str();
+  train->add_option("--input-activity", options->input_activity, "spikes per channel and step (default: the net's)")
+      ->check(CLI::Range(0.0, 1.0));
+  train->add_option("--batch", options->batch, "samples in a batch (default: the net's)")
+      ->check(CLI::Range(1, 1 << 20));
   train->add_option("--steps", options->steps, "time steps (default: the net's)")->check(CLI::Range(1, 1 << 20));
-  train->add_option("--threads", options->benchmark.threads, "worker threads (default: all cores)")->check(CLI::Range(1, 4096));
-  train->add_option("--mode", options->mode, "sparse, dense or auto")->check(CLI::IsMember({"sparse", "dense", "auto"}))->capture_default_str();
-  train->add_option("--seconds", options->benchmark.seconds, "how long to measure, at least")->check(CLI::Range(0.1, 3600.0))->capture_default_str();
+  train->add_option("--threads", options->benchmark.threads, "worker threads (default: all cores)")
+      ->check(CLI::Range(1, 4096));
+  train->add_option("--mode", options->mode, "sparse, dense or auto")
+      ->check(CLI::IsMember({"sparse", "dense", "auto"}))
+      ->capture_default_str();
+  train->add_option("--seconds", options->benchmark.seconds, "how long to measure, at least")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
   train->add_flag("--json", options->json, "one JSON object on stdout");
   train->callback([&action, options] { action = [options] { run(*options); }; });
 }

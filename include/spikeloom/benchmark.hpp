@@ -1,4 +1,5 @@
-// Timed training steps of fixed networks on synthetic spikes: how fast this machine trains, and how much faster lists are than matrix products.
+// Timed training steps of fixed networks on synthetic spikes: how fast this machine trains, and how much faster lists
+// are than matrix products.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ struct BenchmarkOptions {
   std::optional<int> steps;
   int threads = 0;
   EngineMode mode = EngineMode::sparse;
-  double seconds = 3.0;                  // timed for at least this long, and at least five batches
+  double seconds = 3.0;  // timed for at least this long, and at least five batches
 };
 
 struct BenchmarkReport {
@@ -41,10 +42,10 @@ struct BenchmarkReport {
   int steps = 0;
   double samples_per_second = 0.0;  // median over batches
   double milliseconds_per_batch = 0.0;
-  double forward_ms = 0.0;          // medians, per batch
+  double forward_ms = 0.0;  // medians, per batch
   double backward_ms = 0.0;
   double update_ms = 0.0;
-  double data_ms = 0.0;             // assembling the batch from the binned data set
+  double data_ms = 0.0;  // assembling the batch from the binned data set
   double input_activity = 0.0;
   std::vector<std::pair<std::string, double>> activity;         // per hidden layer, as measured while timing
   std::vector<std::pair<std::string, double>> active_fraction;  // neurons in the surrogate's window, likewise

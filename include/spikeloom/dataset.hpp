@@ -16,8 +16,9 @@ struct Event {
   std::uint32_t channel = 0;
 };
 
-/// How events become spikes: step = floor(time / step_us); events at or beyond steps * step_us are dropped and counted; several events of one
-/// channel in one step make one spike, or, with `counts`, that many (the channel's id then stands that often in the step's list).
+/// How events become spikes: step = floor(time / step_us); events at or beyond steps * step_us are dropped and counted;
+/// several events of one channel in one step make one spike, or, with `counts`, that many (the channel's id then stands
+/// that often in the step's list).
 struct Binning {
   std::int64_t step_us = 10'000;
   int steps = 100;
@@ -27,10 +28,10 @@ struct Binning {
 
 /// What binning did to the events of a data set.
 struct BinningReport {
-  std::uint64_t events = 0;          // as read
-  std::uint64_t dropped_late = 0;    // at or beyond the last step
-  std::uint64_t merged = 0;          // second and later events of a channel in a step (binary spikes only)
-  std::uint64_t spikes = 0;          // what is left
+  std::uint64_t events = 0;        // as read
+  std::uint64_t dropped_late = 0;  // at or beyond the last step
+  std::uint64_t merged = 0;        // second and later events of a channel in a step (binary spikes only)
+  std::uint64_t spikes = 0;        // what is left
 };
 
 /// Binned recordings of one split, all with the same number of steps and channels. Immutable once built.
@@ -38,7 +39,8 @@ class SpikeDataset {
  public:
   SpikeDataset(Binning binning, int recorded_channels);
 
-  /// Appends a recording. `events` may be in any order; a channel outside is an InternalError (readers check first). `speaker` -1: unknown.
+  /// Appends a recording. `events` may be in any order; a channel outside is an InternalError (readers check first).
+  /// `speaker` -1: unknown.
   void add(std::span<const Event> events, int label, int speaker, std::string source);
 
   std::size_t size() const { return labels_.size(); }
@@ -71,12 +73,13 @@ class SpikeDataset {
   std::vector<std::string> sources_;
   std::vector<std::uint64_t> events_;
   std::vector<std::int64_t> durations_;
-  std::vector<std::uint32_t> offsets_;       // (steps + 1) per sample, relative to starts_[sample]
-  std::vector<std::uint64_t> starts_{0};     // size() + 1
+  std::vector<std::uint32_t> offsets_;    // (steps + 1) per sample, relative to starts_[sample]
+  std::vector<std::uint64_t> starts_{0};  // size() + 1
   std::vector<std::uint32_t> ids_;
 };
 
-/// Which part of a data set with a train/test split inside (an N-MNIST folder) is meant. A single SHD file has no parts: any choice gives all of it.
+/// Which part of a data set with a train/test split inside (an N-MNIST folder) is meant. A single SHD file has no
+/// parts: any choice gives all of it.
 enum class DataPart { train, test, all };
 
 struct ReadOptions {
@@ -97,7 +100,8 @@ struct Split {
 
 /// Holds out `fraction` of each class (at least one sample where a class has two or more), chosen by `seed`.
 Split split_fraction(const SpikeDataset& data, double fraction, std::uint64_t seed);
-/// Holds out fold `fold` (1 .. folds) of a stratified partition that does not depend on anything but the data set's labels and `folds`.
+/// Holds out fold `fold` (1 .. folds) of a stratified partition that does not depend on anything but the data set's
+/// labels and `folds`.
 Split split_fold(const SpikeDataset& data, int fold, int folds);
 /// Holds out all samples of these speakers. Throws UserError if none or all are left.
 Split split_speakers(const SpikeDataset& data, std::span<const int> speakers);

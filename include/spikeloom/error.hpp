@@ -1,4 +1,5 @@
-// The kinds of failure that leave the library. It neither prints nor exits; the command line turns them into one line and an exit code.
+// The kinds of failure that leave the library. It neither prints nor exits; the command line turns them into one line
+// and an exit code.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +7,8 @@
 
 namespace spikeloom {
 
-/// The user's input is wrong and the user can mend it (exit code 2). The text names file, place, value and allowed range.
+/// The user's input is wrong and the user can mend it (exit code 2). The text names file, place, value and allowed
+/// range.
 class UserError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -21,8 +21,9 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// The surrogate derivative h of the spike, as a function of x = u - threshold; zero outside (window_low, window_high], which is in units of the
-/// threshold and compared with u. `beta` is the slope of superspike, quadratic and arctan (its a); `gamma` the height of the triangle.
+/// The surrogate derivative h of the spike, as a function of x = u - threshold; zero outside (window_low, window_high],
+/// which is in units of the threshold and compared with u. `beta` is the slope of superspike, quadratic and arctan (its
+/// a); `gamma` the height of the triangle.
 struct SurrogateSpec {
   SurrogateKind kind = SurrogateKind::superspike;
   double beta = 10.0;
@@ -51,7 +52,8 @@ struct LayerSpec {
   InitKind init = InitKind::rate;
   double init_gain = 1.0;
   double init_rate = 0.02;  // target of InitKind::rate: spikes per neuron and step
-  // Firing-rate regularisers on the mean rate r_j of neuron j over batch and steps: weight * mean_j max(0, lower - r_j)^2, and the same above `upper`.
+  // Firing-rate regularisers on the mean rate r_j of neuron j over batch and steps: weight * mean_j max(0, lower -
+  // r_j)^2, and the same above `upper`.
   double rate_lower = 0.0;
   double rate_lower_weight = 0.0;
   double rate_upper = 1.0;
@@ -70,8 +72,8 @@ struct NetworkSpec {
   int outputs() const { return layers.back().size; }
 };
 
-/// Checks what no single setting can: at least one layer; unique names; spiking layers first, then at most one `li` and one `linear`, in this order;
-/// sizes from 1 to 2^20. Throws UserError naming the layer.
+/// Checks what no single setting can: at least one layer; unique names; spiking layers first, then at most one `li` and
+/// one `linear`, in this order; sizes from 1 to 2^20. Throws UserError naming the layer.
 void validate(const NetworkSpec& network);
 
 }  // namespace spikeloom

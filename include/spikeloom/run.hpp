@@ -16,51 +16,55 @@ namespace spikeloom {
 class ProgressListener;
 
 struct TrainOptions {
-  std::filesystem::path out;                        // the run folder
-  bool resume = false;                              // continue the run in `out`; its own config.toml is used
-  std::optional<std::filesystem::path> init_from;   // start from these weights; layers matched by name and shape
-  const std::atomic<bool>* stop = nullptr;          // becomes true when the user interrupts: save at the next batch, then throw Interrupted
+  std::filesystem::path out;                       // the run folder
+  bool resume = false;                             // continue the run in `out`; its own config.toml is used
+  std::optional<std::filesystem::path> init_from;  // start from these weights; layers matched by name and shape
+  const std::atomic<bool>* stop =
+      nullptr;  // becomes true when the user interrupts: save at the next batch, then throw Interrupted
 };
 
 struct TrainSummary {
-  int epochs = 0;                     // run in total
-  double train_loss = 0.0;            // of the last epoch
+  int epochs = 0;           // run in total
+  double train_loss = 0.0;  // of the last epoch
   double train_accuracy = 0.0;
-  std::optional<double> validation_loss;      // of the best epoch
+  std::optional<double> validation_loss;  // of the best epoch
   std::optional<double> validation_accuracy;
-  std::optional<double> test_accuracy;        // of best.safetensors (last, without validation), if there is a test set
+  std::optional<double> test_accuracy;  // of best.safetensors (last, without validation), if there is a test set
   std::optional<double> test_loss;
-  double samples_per_second = 0.0;    // training, whole run
+  double samples_per_second = 0.0;  // training, whole run
   double seconds = 0.0;
   std::filesystem::path run;
 };
 
-/// Trains. Creates or continues the run folder: config.toml, metrics.jsonl, last.safetensors, best.safetensors, environment.json. A folder that already
-/// holds a run and no `resume` is a UserError. Throws UserError, NumericalError, ResourceError, Interrupted (after saving).
+/// Trains. Creates or continues the run folder: config.toml, metrics.jsonl, last.safetensors, best.safetensors,
+/// environment.json. A folder that already holds a run and no `resume` is a UserError. Throws UserError,
+/// NumericalError, ResourceError, Interrupted (after saving).
 TrainSummary train_run(const Configuration& configuration, const TrainOptions& options, ProgressListener& listener);
 
 struct EvalOptions {
-  std::filesystem::path run;                            // a run folder, or a checkpoint file inside one
-  std::optional<std::filesystem::path> data;            // instead of the run's test set
-  std::optional<std::filesystem::path> predictions;     // CSV: sample, label, decision, undecided, loss
-  std::optional<std::string> record;                    // LAYER.spikes or LAYER.membrane
-  std::optional<std::filesystem::path> record_file;     // spikes: CSV sample, step, neuron; membrane: NumPy .npy (samples, steps, neurons) float32
+  std::filesystem::path run;                         // a run folder, or a checkpoint file inside one
+  std::optional<std::filesystem::path> data;         // instead of the run's test set
+  std::optional<std::filesystem::path> predictions;  // CSV: sample, label, decision, undecided, loss
+  std::optional<std::string> record;                 // LAYER.spikes or LAYER.membrane
+  std::optional<std::filesystem::path>
+      record_file;  // spikes: CSV sample, step, neuron; membrane: NumPy .npy (samples, steps, neurons) float32
   int threads = 0;
-  std::vector<std::string> overrides;                   // --set key=value on the run's configuration
+  std::vector<std::string> overrides;  // --set key=value on the run's configuration
 };
 
 struct EvalReport {
   std::uint64_t samples = 0;
-  double loss = 0.0;       // mean over samples
+  double loss = 0.0;  // mean over samples
   double accuracy = 0.0;
   std::uint64_t undecided = 0;
-  std::vector<std::vector<std::uint64_t>> confusion;   // [label][decision]
-  std::vector<std::pair<std::string, double>> activity;  // per layer: spikes per neuron and step (spiking layers), in order
+  std::vector<std::vector<std::uint64_t>> confusion;  // [label][decision]
+  std::vector<std::pair<std::string, double>>
+      activity;  // per layer: spikes per neuron and step (spiking layers), in order
   double synaptic_operations_per_sample = 0.0;
   double input_activity = 0.0;
   std::uint64_t dropped_events = 0;
   double samples_per_second = 0.0;
-  std::string checkpoint;   // which file was evaluated
+  std::string checkpoint;  // which file was evaluated
 };
 
 EvalReport evaluate_run(const EvalOptions& options, ProgressListener& listener);

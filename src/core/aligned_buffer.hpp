@@ -36,7 +36,8 @@ class AlignedBuffer {
   }
   ~AlignedBuffer() { std::free(data_); }
 
-  /// Makes room for at least `size` elements; what was stored is lost, and the elements are not initialised, if it has to grow.
+  /// Makes room for at least `size` elements; what was stored is lost, and the elements are not initialised, if it has
+  /// to grow.
   void reserve_discard(std::size_t size) {
     if (size <= size_) return;
     std::free(std::exchange(data_, nullptr));

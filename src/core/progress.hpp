@@ -1,4 +1,5 @@
-// How long work in the library tells the outside how far it is. The library never prints: the command line draws bars, tests listen.
+// How long work in the library tells the outside how far it is. The library never prints: the command line draws bars,
+// tests listen.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@ namespace spikeloom {
 class ProgressListener {
  public:
   virtual ~ProgressListener() = default;
-  /// `done` of `total` units of the named work are finished; `detail` is a short text for the end of the line. Called from one thread at a time.
+  /// `done` of `total` units of the named work are finished; `detail` is a short text for the end of the line. Called
+  /// from one thread at a time.
   virtual void progress(std::string_view work, std::uint64_t done, std::uint64_t total, std::string_view detail) = 0;
   /// Something the user should know although the work goes on: one line, without a final full stop or line break.
   virtual void warning(std::string_view text) = 0;

@@ -34,7 +34,8 @@ RandomStream::RandomStream(std::uint64_t seed, std::string_view purpose, std::ui
 }
 
 std::array<std::uint32_t, 4> RandomStream::block_at(std::uint64_t index) const {
-  return philox4x32({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), number_[0], number_[1]}, key_);
+  return philox4x32(
+      {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), number_[0], number_[1]}, key_);
 }
 
 std::uint32_t RandomStream::bits_at(std::uint64_t index) const { return block_at(index)[0]; }

@@ -1,5 +1,5 @@
-// Counter-based random numbers: the value is a function of (seed, stream, index) alone, so it does not depend on who asks first, on how
-// many threads ask, or on where a run was resumed. Philox4x32-10 (Salmon et al., SC 2011).
+// Counter-based random numbers: the value is a function of (seed, stream, index) alone, so it does not depend on who
+// asks first, on how many threads ask, or on where a run was resumed. Philox4x32-10 (Salmon et al., SC 2011).
 #pragma once
 
 #include <array>
@@ -16,13 +16,15 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, st
 /// One independent sequence of random numbers. Copies are cheap; `at` functions have no state.
 class RandomStream {
  public:
-  /// `purpose` separates the uses of one seed ("shuffle", "weights/hidden1", ...); `number` separates repetitions of one use (the epoch, say).
+  /// `purpose` separates the uses of one seed ("shuffle", "weights/hidden1", ...); `number` separates repetitions of
+  /// one use (the epoch, say).
   RandomStream(std::uint64_t seed, std::string_view purpose, std::uint64_t number = 0);
 
   std::uint32_t bits_at(std::uint64_t index) const;
   /// Uniform in [0, 1), 53 bits.
   double uniform_at(std::uint64_t index) const;
-  /// Standard normal (Box-Muller on uniform_at's stream; the same on every machine up to libm's log, cos in double rounded to float).
+  /// Standard normal (Box-Muller on uniform_at's stream; the same on every machine up to libm's log, cos in double
+  /// rounded to float).
   double normal_at(std::uint64_t index) const;
   /// Uniform integer in [0, bound), bound >= 1, without bias worth naming (64-bit multiply-shift).
   std::uint64_t below_at(std::uint64_t index, std::uint64_t bound) const;

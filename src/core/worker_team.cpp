@@ -8,14 +8,14 @@
 #include <thread>
 #include <vector>
 
-#include "core/aligned_buffer.hpp"
 #include <spikeloom/error.hpp>
+#include "core/aligned_buffer.hpp"
 
 namespace spikeloom {
 namespace {
 
-// Spinning this often (some microseconds) before sleeping keeps the gap between two layers short, and still lets a team that is larger than the
-// machine, or a machine that is shared, make progress.
+// Spinning this often (some microseconds) before sleeping keeps the gap between two layers short, and still lets a team
+// that is larger than the machine, or a machine that is shared, make progress.
 constexpr int kSpins = 2000;
 
 void relax() {
@@ -108,7 +108,8 @@ void WorkerTeam::run(const std::function<void(int)>& work) {
     shared.region.notify_all();
   }
   shared.perform(0);
-  for (unsigned left; (left = shared.unfinished.load(std::memory_order_acquire)) != 0;) wait_while_equal(shared.unfinished, left);
+  for (unsigned left; (left = shared.unfinished.load(std::memory_order_acquire)) != 0;)
+    wait_while_equal(shared.unfinished, left);
   for (std::exception_ptr& error : shared.errors) {
     if (!error) continue;
     const std::exception_ptr first = std::exchange(error, nullptr);

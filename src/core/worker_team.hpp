@@ -9,7 +9,8 @@ namespace spikeloom {
 
 class WorkerTeam {
  public:
-  /// `workers` >= 1. With `pin`, worker i is bound to the i-th core that this process may use, as long as there are enough of them.
+  /// `workers` >= 1. With `pin`, worker i is bound to the i-th core that this process may use, as long as there are
+  /// enough of them.
   explicit WorkerTeam(int workers, bool pin = true);
   ~WorkerTeam();
   WorkerTeam(const WorkerTeam&) = delete;
@@ -17,10 +18,12 @@ class WorkerTeam {
 
   int size() const;
 
-  /// Runs `work(worker)` once on every worker and returns when all are done. The first exception of the lowest worker is rethrown here.
+  /// Runs `work(worker)` once on every worker and returns when all are done. The first exception of the lowest worker
+  /// is rethrown here.
   void run(const std::function<void(int worker)>& work);
 
-  /// Runs `work(item, worker)` for every item of [0, count), handed out one by one to whoever is free. Results must not depend on who does what.
+  /// Runs `work(item, worker)` for every item of [0, count), handed out one by one to whoever is free. Results must not
+  /// depend on who does what.
   void for_each(std::size_t count, const std::function<void(std::size_t item, int worker)>& work);
 
  private:

@@ -268,7 +268,8 @@ bool Hdf5Reader::has(const std::string& name) const { return exists(file_.id(), 
 
 Hdf5Handle Hdf5Reader::open(const std::string& name, std::size_t& size) const {
   if (!exists(file_.id(), name)) throw Hdf5Error(name + " is missing");
-  Hdf5Handle dataset = owned(H5Dopen2(file_.id(), name.c_str(), H5P_DEFAULT), H5Dclose, name + " can't be opened as an array");
+  Hdf5Handle dataset =
+      owned(H5Dopen2(file_.id(), name.c_str(), H5P_DEFAULT), H5Dclose, name + " can't be opened as an array");
   const Hdf5Handle properties = owned(H5Dget_create_plist(dataset.id()), H5Pclose, name + ": layout");
   const H5D_layout_t layout = H5Pget_layout(properties.id());
   const bool inside = layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED;

@@ -6,11 +6,16 @@
 namespace spikeloom {
 namespace {
 
-/// Ranges of samples whose partial input gradients (one float for an event and a tile) fit the budget. The bits do not depend on the cut.
-std::vector<SampleRange> groups_within_budget(const LayerState& layer, const LayerState* below, const PassContext& context) {
+/// Ranges of samples whose partial input gradients (one float for an event and a tile) fit the budget. The bits do not
+/// depend on the cut.
+std::vector<SampleRange> groups_within_budget(const LayerState& layer, const LayerState* below,
+                                              const PassContext& context) {
   if (!below) return {{0, context.samples}};
-  const std::size_t events_allowed = std::max<std::size_t>(1, context.plan->partial_budget_bytes / (sizeof(float) * layer.tiles()));
-  const auto events_before = [&](int sample) { return below->active.offsets[static_cast<std::size_t>(sample) * context.steps]; };
+  const std::size_t events_allowed =
+      std::max<std::size_t>(1, context.plan->partial_budget_bytes / (sizeof(float) * layer.tiles()));
+  const auto events_before = [&](int sample) {
+    return below->active.offsets[static_cast<std::size_t>(sample) * context.steps];
+  };
   std::vector<SampleRange> groups;
   for (int first = 0; first < context.samples;) {
     int last = first + 1;
@@ -24,7 +29,8 @@ std::vector<SampleRange> groups_within_budget(const LayerState& layer, const Lay
 /// One tile's turn over the samples of a group.
 class TileTurn {
  public:
-  TileTurn(LayerState& layer, int tile, const GradientSource& source, const PassContext& context, WorkerScratch& scratch)
+  TileTurn(LayerState& layer, int tile, const GradientSource& source, const PassContext& context,
+           WorkerScratch& scratch)
       : layer_(layer), tile_(tile), source_(source), context_(context), scratch_(scratch), width_(layer.width()) {}
 
   /// Phase 1: delta of a range of samples, (rows of the range, width), in the worker's own memory.
@@ -51,16 +57,20 @@ class TileTurn {
     const int columns = std::min(width_, layer_.size() - tile_ * width_);
     scratch_.dense_input.reserve_discard(static_cast<std::size_t>(context_.steps) * width_);
     const kernels::TileInput from{layer_.weights(tile_), layer_.bias(tile_), input.offsets + first_row, input.ids};
-    kernels::forward_membrane(width_, from, layer_.constants(tile_), context_.steps, scratch_.dense_input.data(), width_);
+    kernels::forward_membrane(width_, from, layer_.constants(tile_), context_.steps, scratch_.dense_input.data(),
+                              width_);
     for (int t = 0; t < linear.tiles(); ++t) {
-      kernels::linear_weight_gradient(linear.width(), scratch_.dense_input.data(), width_, columns, above + t * linear.width(), linear.stride(),
-                                      context_.steps, linear.kept_gradient(t) + static_cast<std::size_t>(tile_) * width_ * linear.width());
+      kernels::linear_weight_gradient(
+          linear.width(), scratch_.dense_input.data(), width_, columns, above + t * linear.width(), linear.stride(),
+          context_.steps, linear.kept_gradient(t) + static_cast<std::size_t>(tile_) * width_ * linear.width());
     }
     const float* weights = source_.linear_weights_by_output + static_cast<std::size_t>(tile_) * linear.size() * width_;
     scratch_.partials.reserve_discard(width_);
     std::fill_n(scratch_.partials.data(), width_, 0.0f);  // as the bias
-    kernels::linear_rows(width_, above, linear.stride(), linear.size(), weights, scratch_.partials.data(), context_.steps, rows, width_);
-    kernels::backward_membrane(width_, layer_.constants(tile_), context_.steps, rows, width_, layer_.bias_gradient(tile_));
+    kernels::linear_rows(width_, above, linear.stride(), linear.size(), weights, scratch_.partials.data(),
+                         context_.steps, rows, width_);
+    kernels::backward_membrane(width_, layer_.constants(tile_), context_.steps, rows, width_,
+                               layer_.bias_gradient(tile_));
   }
 
   LayerState& layer_;
@@ -89,23 +99,27 @@ float* gradient_of(LayerState& layer, int tile, bool keep, bool first_group, Wor
 
 }  // namespace
 
-void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch) {
+void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride,
+                     const PassContext& context, WorkerScratch& scratch) {
   const TileTrace& trace = layer.traces[tile];
   const bool through_reset = layer.spec().reset_gradient;
   scratch.spike_masks.reserve_discard(context.steps);
   if (through_reset) scratch.jumps.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
   const std::size_t entry = trace.entry_start[sample];
-  const kernels::TraceIn lists{trace.counts.data() + static_cast<std::size_t>(sample) * context.steps, trace.codes.data() + entry,
-                               trace.derivatives.data() + entry, through_reset ? trace.membranes.data() + entry : nullptr};
-  kernels::backward_spiking(layer.width(), layer.constants(tile), lists, trace.spike_gradient.data() + trace.active_start[sample],
-                            layer.rate_gradient(tile), context.steps, rows, stride, layer.bias_gradient(tile), scratch.spike_masks.data(),
+  const kernels::TraceIn lists{trace.counts.data() + static_cast<std::size_t>(sample) * context.steps,
+                               trace.codes.data() + entry, trace.derivatives.data() + entry,
+                               through_reset ? trace.membranes.data() + entry : nullptr};
+  kernels::backward_spiking(layer.width(), layer.constants(tile), lists,
+                            trace.spike_gradient.data() + trace.active_start[sample], layer.rate_gradient(tile),
+                            context.steps, rows, stride, layer.bias_gradient(tile), scratch.spike_masks.data(),
                             scratch.jumps.data());
 }
 
 void update_tile(LayerState& layer, int tile, float* gradient, const UpdateRule& rule, WorkerScratch& scratch) {
   const auto start = std::chrono::steady_clock::now();
   rule.update->apply({rule.layer, tile, false}, layer.weights(tile), gradient, layer.tile_floats());
-  if (layer.spec().bias) rule.update->apply({rule.layer, tile, true}, layer.bias(tile), layer.bias_gradient(tile), layer.width());
+  if (layer.spec().bias)
+    rule.update->apply({rule.layer, tile, true}, layer.bias(tile), layer.bias_gradient(tile), layer.width());
   scratch.update_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -125,8 +139,8 @@ void distribute_to_tiles(LayerState& below, int sample, int steps, const float* 
   }
 }
 
-void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source, const UpdateRule& rule,
-                     const PassContext& context) {
+void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source,
+                     const UpdateRule& rule, const PassContext& context) {
   const std::vector<SampleRange> groups = groups_within_budget(layer, below, context);
   const bool keep = rule.update == nullptr || groups.size() > 1;
   const int range_size = std::max(1, context.plan->delta_rows / context.steps);
@@ -156,11 +170,12 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
           const float* delta = turn.delta(input, range);
           if (below) {
             const std::uint32_t* offsets = active + row_of(range.first);
-            kernels::input_gradient(layer.width(), layer.weights(tile), delta, layer.width(), row_of(range.size()), offsets, below->active.ids.data(),
+            kernels::input_gradient(layer.width(), layer.weights(tile), delta, layer.width(), row_of(range.size()),
+                                    offsets, below->active.ids.data(),
                                     partials.data() + tile * part_stride + (offsets[0] - active[row_of(group.first)]));
           }
-          kernels::weight_gradient(layer.width(), events_by_id.starts.data(), events_by_id.event_rows.data(), 0, input.neurons, delta, layer.width(),
-                                   gradient);
+          kernels::weight_gradient(layer.width(), events_by_id.starts.data(), events_by_id.event_rows.data(), 0,
+                                   input.neurons, delta, layer.width(), gradient);
         }
         if (last && rule.update) update_tile(layer, tile, gradient, rule, scratch);
       }

@@ -1,8 +1,9 @@
-// The dense path: all steps of a layer in matrix products (OpenBLAS), for layers too busy for lists, and as the honest comparison. The neurons, the lists that
-// are kept and the delta recursion are those of the sparse path; only what multiplies by a weight matrix differs.
+// The dense path: all steps of a layer in matrix products (OpenBLAS), for layers too busy for lists, and as the honest
+// comparison. The neurons, the lists that are kept and the delta recursion are those of the sparse path; only what
+// multiplies by a weight matrix differs.
 //
-// Bits: each product is one single-threaded call on a block of columns that depends on the layer alone, so they do not depend on the number of threads; they do
-// depend on the CPU type, for which OpenBLAS chooses its kernels.
+// Bits: each product is one single-threaded call on a block of columns that depends on the layer alone, so they do not
+// depend on the number of threads; they do depend on the CPU type, for which OpenBLAS chooses its kernels.
 #include <algorithm>
 
 #include "engine/blas.hpp"
@@ -11,9 +12,11 @@
 namespace spikeloom {
 namespace {
 
-// Columns of one product: four tiles of 64. Wide enough for OpenBLAS to reach its pace, narrow enough to share a layer among a few workers.
+// Columns of one product: four tiles of 64. Wide enough for OpenBLAS to reach its pace, narrow enough to share a layer
+// among a few workers.
 constexpr int kTilesPerBlock = 4;
-// Rows of one product: the dense inputs of a group of samples are at most this many (sample, step) rows, so that memory does not grow with the batch.
+// Rows of one product: the dense inputs of a group of samples are at most this many (sample, step) rows, so that memory
+// does not grow with the batch.
 constexpr int kRowsPerGroup = 2048;
 
 struct Blocks {
@@ -33,7 +36,8 @@ void gather_weights(const LayerState& layer, const PassContext& context, Aligned
   context.team->for_each(layer.tiles(), [&](std::size_t tile, int) {
     const float* from = layer.weights(static_cast<int>(tile));
     float* to = matrix.data() + tile * layer.width();
-    for (int input = 0; input < layer.inputs(); ++input, from += layer.width(), to += layer.stride()) std::copy_n(from, layer.width(), to);
+    for (int input = 0; input < layer.inputs(); ++input, from += layer.width(), to += layer.stride())
+      std::copy_n(from, layer.width(), to);
   });
 }
 
@@ -50,7 +54,9 @@ void densify(const SpikeRows& input, SampleRange group, const PassContext& conte
   });
 }
 
-std::vector<SampleRange> row_groups(const PassContext& context) { return ranges_of({0, context.samples}, std::max(1, kRowsPerGroup / context.steps)); }
+std::vector<SampleRange> row_groups(const PassContext& context) {
+  return ranges_of({0, context.samples}, std::max(1, kRowsPerGroup / context.steps));
+}
 
 }  // namespace
 
@@ -66,13 +72,15 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
       const int block = static_cast<int>(b), columns = blocks.columns(block);
       WorkerScratch& scratch = (*context.scratch)[worker];
       scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
-      matrix_product(false, false, rows, columns, input.neurons, spikes.data(), input.neurons, weights.data() + blocks.first_column(block),
-                     layer.stride(), 0.0f, scratch.currents.data(), columns);
+      matrix_product(false, false, rows, columns, input.neurons, spikes.data(), input.neurons,
+                     weights.data() + blocks.first_column(block), layer.stride(), 0.0f, scratch.currents.data(),
+                     columns);
       for (int tile = blocks.first_tile(block); tile < blocks.last_tile(block); ++tile) {
         for (int sample = group.first; sample < group.last; ++sample) {
           kernels::TileInput from;
           from.bias = layer.bias(tile);
-          from.currents = scratch.currents.data() + static_cast<std::size_t>(sample - group.first) * context.steps * columns +
+          from.currents = scratch.currents.data() +
+                          static_cast<std::size_t>(sample - group.first) * context.steps * columns +
                           (tile - blocks.first_tile(block)) * layer.width();
           from.current_stride = columns;
           forward_sample(layer, tile, from, listing, sample, context.steps, scratch);
@@ -93,14 +101,16 @@ void delta_of_group(LayerState& layer, SampleRange group, const PassContext& con
     WorkerScratch& scratch = (*context.scratch)[worker];
     if (group.first == 0) std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
     for (int sample = group.first; sample < group.last; ++sample) {
-      float* rows = delta.data() + static_cast<std::size_t>(sample - group.first) * context.steps * layer.stride() + tile * layer.width();
+      float* rows = delta.data() + static_cast<std::size_t>(sample - group.first) * context.steps * layer.stride() +
+                    tile * layer.width();
       delta_of_sample(layer, tile, sample, rows, layer.stride(), context, scratch);
     }
   });
 }
 
 /// dLoss/ds of the neurons of one block of the layer below, picked at the active set.
-void pick_active(LayerState& below, const Blocks& blocks, int block, SampleRange group, int steps, const float* products) {
+void pick_active(LayerState& below, const Blocks& blocks, int block, SampleRange group, int steps,
+                 const float* products) {
   const int columns = blocks.columns(block);
   for (int tile = blocks.first_tile(block); tile < blocks.last_tile(block); ++tile) {
     TileTrace& trace = below.traces[tile];
@@ -121,7 +131,8 @@ void pick_active(LayerState& below, const Blocks& blocks, int block, SampleRange
 
 }  // namespace
 
-void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule, const PassContext& context) {
+void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule,
+                    const PassContext& context) {
   AlignedBuffer<float> weights, spikes, delta;
   AlignedBuffer<float> gradient(static_cast<std::size_t>(layer.inputs()) * layer.stride());
   const Blocks blocks(layer);
@@ -137,8 +148,9 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
     context.team->for_each(blocks.count() + below_blocks, [&](std::size_t item, int worker) {
       if (static_cast<int>(item) < blocks.count()) {
         const int block = static_cast<int>(item);
-        matrix_product(true, false, input.neurons, blocks.columns(block), rows, spikes.data(), input.neurons, delta.data() + blocks.first_column(block),
-                       layer.stride(), 1.0f, gradient.data() + blocks.first_column(block), layer.stride());
+        matrix_product(true, false, input.neurons, blocks.columns(block), rows, spikes.data(), input.neurons,
+                       delta.data() + blocks.first_column(block), layer.stride(), 1.0f,
+                       gradient.data() + blocks.first_column(block), layer.stride());
         return;
       }
       const Blocks lower(*below);
@@ -147,8 +159,8 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
       WorkerScratch& scratch = (*context.scratch)[worker];
       scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
       matrix_product(false, true, rows, real_columns, layer.stride(), delta.data(), layer.stride(),
-                     weights.data() + static_cast<std::size_t>(lower.first_column(block)) * layer.stride(), layer.stride(), 0.0f,
-                     scratch.currents.data(), columns);
+                     weights.data() + static_cast<std::size_t>(lower.first_column(block)) * layer.stride(),
+                     layer.stride(), 0.0f, scratch.currents.data(), columns);
       pick_active(*below, lower, block, group, context.steps, scratch.currents.data());
     });
   }
@@ -157,7 +169,8 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
     const int tile = static_cast<int>(t);
     float* to = layer.kept_gradient(tile);
     const float* from = gradient.data() + tile * layer.width();
-    for (int in = 0; in < layer.inputs(); ++in, from += layer.stride(), to += layer.width()) std::copy_n(from, layer.width(), to);
+    for (int in = 0; in < layer.inputs(); ++in, from += layer.stride(), to += layer.width())
+      std::copy_n(from, layer.width(), to);
     if (rule.update) update_tile(layer, tile, layer.kept_gradient(tile), rule, (*context.scratch)[worker]);
   });
 }

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include <spikeloom/error.hpp>
 #include "engine/mode_choice.hpp"
 #include "engine/passes.hpp"
-#include <spikeloom/error.hpp>
 
 namespace spikeloom {
 namespace {
@@ -25,11 +25,13 @@ class Engine::Implementation {
     const std::size_t count = layers.size();
     spiking_layers = count;
     while (spiking_layers > 0 && !layers[spiking_layers - 1].spec().spiking()) --spiking_layers;
-    if (count - spiking_layers > 2) throw InternalError("more than two layers that do not spike at the end of the network");
+    if (count - spiking_layers > 2)
+      throw InternalError("more than two layers that do not spike at the end of the network");
     if (count - spiking_layers == 2) output_stage = OutputStage(layers[count - 1], &layers[count - 2]);
     for (const LayerPlan& layer : plan.layers) {
       for (const int worker : layer.worker_of_tile) {
-        if (worker < 0 || worker >= team.size()) throw InternalError("the plan names a worker that the team does not have");
+        if (worker < 0 || worker >= team.size())
+          throw InternalError("the plan names a worker that the team does not have");
       }
     }
   }
@@ -38,10 +40,13 @@ class Engine::Implementation {
   ///
   ///   1. forward, layer by layer from the input: tiles run all steps on their own, then their lists are merged
   ///   2. rates -> gradient of the regularisers
-  ///   3. output: last layer, loss and delta, sample by sample; dLoss/ds of the layer below at its active set; the last layer's own update
-  ///   4. backward, layer by layer from the top: per tile delta, dLoss/ds below (with the weights of the forward pass), weight gradient, update
+  ///   3. output: last layer, loss and delta, sample by sample; dLoss/ds of the layer below at its active set; the last
+  ///   layer's own update
+  ///   4. backward, layer by layer from the top: per tile delta, dLoss/ds below (with the weights of the forward pass),
+  ///   weight gradient, update
   ///   5. with clipping, gradients are kept in 3 and 4, and the update follows once their norm is known
-  BatchResult step(const SpikeBatch& batch, const ReadoutLoss& loss, bool train, ParameterUpdate* update, double gradient_clip) {
+  BatchResult step(const SpikeBatch& batch, const ReadoutLoss& loss, bool train, ParameterUpdate* update,
+                   double gradient_clip) {
     check(batch);
     BatchResult result;
     result.layers.resize(layers.size());
@@ -73,10 +78,12 @@ class Engine::Implementation {
       result.forward_seconds += seconds_since(start);
       return result;
     }
-    for (std::size_t l = spiking_layers; l-- > 0;) result.layers[l].backward_dense = backward(l, batch, at_once, context);
+    for (std::size_t l = spiking_layers; l-- > 0;)
+      result.layers[l].backward_dense = backward(l, batch, at_once, context);
     if (spiking_layers > 0) spare_active = std::move(layers[0].active);
     result.backward_seconds = seconds_since(start);
-    for (const WorkerScratch& worker : scratch) result.update_seconds += worker.update_seconds / static_cast<double>(team.size());
+    for (const WorkerScratch& worker : scratch)
+      result.update_seconds += worker.update_seconds / static_cast<double>(team.size());
     result.backward_seconds -= result.update_seconds;
     if (update && !at_once) {
       start = Clock::now();
@@ -100,7 +107,8 @@ class Engine::Implementation {
 
   bool forward(std::size_t l, const SpikeBatch& batch, Listing listing, const PassContext& context) {
     const SpikeRows input = input_of(batch, l);
-    const bool dense = choose_dense(plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
+    const bool dense = choose_dense(
+        plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
     (dense ? forward_dense : forward_sparse)(layers[l], input, listing, context);
     return dense;
   }
@@ -129,12 +137,15 @@ class Engine::Implementation {
   }
 
   void check(const SpikeBatch& batch) const {
-    if (batch.neurons != network.channels) throw InternalError("the batch has another number of channels than the network");
-    if (batch.labels.size() != static_cast<std::size_t>(batch.samples)) throw InternalError("the batch has another number of labels than of samples");
+    if (batch.neurons != network.channels)
+      throw InternalError("the batch has another number of channels than the network");
+    if (batch.labels.size() != static_cast<std::size_t>(batch.samples))
+      throw InternalError("the batch has another number of labels than of samples");
   }
 
   /// A spiking last layer: spike counts are what the loss looks at.
-  std::vector<SampleResult> count_readout(const SpikeBatch& batch, const ReadoutLoss& loss, bool train, const PassContext& context) {
+  std::vector<SampleResult> count_readout(const SpikeBatch& batch, const ReadoutLoss& loss, bool train,
+                                          const PassContext& context) {
     LayerState& last = layers.back();
     std::vector<SampleResult> results(batch.samples);
     if (train) prepare_spike_gradient(last);
@@ -142,9 +153,10 @@ class Engine::Implementation {
       std::vector<std::uint32_t> counts(last.size(), 0);
       std::vector<float> gradient(last.size(), 0.0f);
       const std::size_t row = sample * context.steps;
-      for (std::uint32_t e = last.spikes.offsets[row]; e < last.spikes.offsets[row + context.steps]; ++e) ++counts[last.spikes.ids[e]];
-      results[sample] = loss.evaluate_counts(counts.data(), train ? gradient.data() : nullptr, context.steps, last.size(), batch.labels[sample],
-                                             1.0 / batch.samples);
+      for (std::uint32_t e = last.spikes.offsets[row]; e < last.spikes.offsets[row + context.steps]; ++e)
+        ++counts[last.spikes.ids[e]];
+      results[sample] = loss.evaluate_counts(counts.data(), train ? gradient.data() : nullptr, context.steps,
+                                             last.size(), batch.labels[sample], 1.0 / batch.samples);
       if (!train) return;
       const std::uint32_t begin = last.active.offsets[row], end = last.active.offsets[row + context.steps];
       WorkerScratch& own = scratch[worker];
@@ -172,7 +184,8 @@ class Engine::Implementation {
       const LayerState& layer = layers[l];
       const double cells = static_cast<double>(context.rows()) * layer.size();
       const bool dense_input = l > spiking_layers;
-      const std::size_t events = dense_input ? context.rows() * layer.inputs() : input_of(batch, l).offsets[context.rows()];
+      const std::size_t events =
+          dense_input ? context.rows() * layer.inputs() : input_of(batch, l).offsets[context.rows()];
       statistics.synaptic_operations = events * layer.size();
       if (l >= spiking_layers) continue;
       statistics.spikes = layer.spikes.ids.size();
@@ -180,7 +193,8 @@ class Engine::Implementation {
       statistics.activity = static_cast<double>(statistics.spikes) / cells;
       statistics.active_fraction = static_cast<double>(statistics.active) / cells;
       for (const TileTrace& trace : layer.traces) {
-        statistics.spike_counts.insert(statistics.spike_counts.end(), trace.spike_counts.begin(), trace.spike_counts.end());
+        statistics.spike_counts.insert(statistics.spike_counts.end(), trace.spike_counts.begin(),
+                                       trace.spike_counts.end());
         result.saved_state_bytes += trace.bytes();
       }
       statistics.spike_counts.resize(layer.size());
@@ -189,7 +203,8 @@ class Engine::Implementation {
     if (spiking_layers < layers.size()) result.saved_state_bytes += output_stage.saved_bytes(context);
   }
 
-  /// Sets every neuron's dRegulariser/ds and returns the regularisers' sum: weight * mean_j max(0, lower - r_j)^2 and weight * mean_j max(0, r_j - upper)^2.
+  /// Sets every neuron's dRegulariser/ds and returns the regularisers' sum: weight * mean_j max(0, lower - r_j)^2 and
+  /// weight * mean_j max(0, r_j - upper)^2.
   double set_rate_gradients(const PassContext& context) {
     double total = 0.0;
     for (std::size_t l = 0; l < spiking_layers; ++l) {
@@ -201,13 +216,15 @@ class Engine::Implementation {
         const double rate = layer.traces[tile].spike_counts[column] / rows;
         const double below = std::max(0.0, spec.rate_lower - rate), above = std::max(0.0, rate - spec.rate_upper);
         total += (spec.rate_lower_weight * below * below + spec.rate_upper_weight * above * above) / layer.size();
-        layer.rate_gradient(tile)[column] = static_cast<float>(2.0 * (spec.rate_upper_weight * above - spec.rate_lower_weight * below) / (layer.size() * rows));
+        layer.rate_gradient(tile)[column] = static_cast<float>(
+            2.0 * (spec.rate_upper_weight * above - spec.rate_lower_weight * below) / (layer.size() * rows));
       }
     }
     return total;
   }
 
-  /// The norm over all parameters is summed in double, tile by tile in order; then every tile is scaled and updated by its owner.
+  /// The norm over all parameters is summed in double, tile by tile in order; then every tile is scaled and updated by
+  /// its owner.
   void clip_and_update(ParameterUpdate& update, double gradient_clip) {
     double sum_of_squares = 0.0;
     for (LayerState& layer : layers) {
@@ -215,9 +232,11 @@ class Engine::Implementation {
       team.for_each(layer.tiles(), [&](std::size_t t, int) {
         const int tile = static_cast<int>(t);
         const float* gradient = layer.kept_gradient(tile);
-        for (std::size_t i = 0; i < layer.tile_floats(); ++i) parts[t] += static_cast<double>(gradient[i]) * gradient[i];
+        for (std::size_t i = 0; i < layer.tile_floats(); ++i)
+          parts[t] += static_cast<double>(gradient[i]) * gradient[i];
         if (!layer.spec().bias) return;
-        for (int i = 0; i < layer.width(); ++i) parts[t] += static_cast<double>(layer.bias_gradient(tile)[i]) * layer.bias_gradient(tile)[i];
+        for (int i = 0; i < layer.width(); ++i)
+          parts[t] += static_cast<double>(layer.bias_gradient(tile)[i]) * layer.bias_gradient(tile)[i];
       });
       for (const double part : parts) sum_of_squares += part;
     }
@@ -244,7 +263,8 @@ class Engine::Implementation {
     for (LayerState& layer : layers) {
       LayerParameters& out = gradient.layers.emplace_back();
       std::vector<const float*> weights, biases;
-      for (int tile = 0; tile < layer.tiles(); ++tile) weights.push_back(layer.kept_gradient(tile)), biases.push_back(layer.bias_gradient(tile));
+      for (int tile = 0; tile < layer.tiles(); ++tile)
+        weights.push_back(layer.kept_gradient(tile)), biases.push_back(layer.bias_gradient(tile));
       out.weight.resize(static_cast<std::size_t>(layer.size()) * layer.inputs());
       layer.to_canonical(false, weights, out.weight.data());
       if (!layer.spec().bias) continue;
@@ -254,7 +274,8 @@ class Engine::Implementation {
   }
 
   LayerRecord record(const SpikeBatch& batch, int which, bool spikes, bool membrane, bool input_current);
-  void record_membranes(const SpikeRows& input, LayerState& layer, bool input_current, const PassContext& context, std::vector<float>& out);
+  void record_membranes(const SpikeRows& input, LayerState& layer, bool input_current, const PassContext& context,
+                        std::vector<float>& out);
 
   const NetworkSpec network;
   const Plan plan;
@@ -271,7 +292,8 @@ class Engine::Implementation {
   LayerState& make_layers() {
     if (plan.layers.size() != network.layers.size()) throw InternalError("the plan is of another network");
     layers.reserve(network.layers.size());
-    for (std::size_t l = 0; l < network.layers.size(); ++l) layers.emplace_back(network.layers[l], network.inputs_of(l), plan.layers[l]);
+    for (std::size_t l = 0; l < network.layers.size(); ++l)
+      layers.emplace_back(network.layers[l], network.inputs_of(l), plan.layers[l]);
     return layers.back();
   }
 };
@@ -283,7 +305,8 @@ void copy_membranes(const LayerState& layer, int tile, int sample, int steps, fl
   const TileTrace& trace = layer.traces[tile];
   std::size_t entry = trace.entry_start[sample];
   for (int step = 0; step < steps; ++step, out += layer.size()) {
-    for (const std::size_t end = entry + trace.counts[static_cast<std::size_t>(sample) * steps + step]; entry < end; ++entry) {
+    for (const std::size_t end = entry + trace.counts[static_cast<std::size_t>(sample) * steps + step]; entry < end;
+         ++entry) {
       const int neuron = tile * layer.width() + (trace.codes[entry] & kernels::kColumnBits);
       if (neuron < layer.size()) out[neuron] = trace.membranes[entry];
     }
@@ -292,8 +315,8 @@ void copy_membranes(const LayerState& layer, int tile, int sample, int steps, fl
 
 }  // namespace
 
-void Engine::Implementation::record_membranes(const SpikeRows& input, LayerState& layer, bool input_current, const PassContext& context,
-                                              std::vector<float>& out) {
+void Engine::Implementation::record_membranes(const SpikeRows& input, LayerState& layer, bool input_current,
+                                              const PassContext& context, std::vector<float>& out) {
   const AlignedBuffer<float> no_decay(layer.stride());
   team.for_each(context.samples, [&](std::size_t sample, int worker) {
     AlignedBuffer<float>& rows = scratch[worker].dense_input;
@@ -301,7 +324,8 @@ void Engine::Implementation::record_membranes(const SpikeRows& input, LayerState
     for (int tile = 0; tile < layer.tiles(); ++tile) {
       kernels::TileConstants constants = layer.constants(tile);
       if (input_current) constants.decay = no_decay.data();
-      const kernels::TileInput from{layer.weights(tile), layer.bias(tile), input.offsets + sample * context.steps, input.ids};
+      const kernels::TileInput from{layer.weights(tile), layer.bias(tile), input.offsets + sample * context.steps,
+                                    input.ids};
       kernels::forward_membrane(layer.width(), from, constants, context.steps, rows.data(), layer.width());
       const int columns = std::min(layer.width(), layer.size() - tile * layer.width());
       for (int step = 0; step < context.steps; ++step) {
@@ -312,7 +336,8 @@ void Engine::Implementation::record_membranes(const SpikeRows& input, LayerState
   });
 }
 
-LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, bool spikes, bool membrane, bool input_current) {
+LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, bool spikes, bool membrane,
+                                           bool input_current) {
   check(batch);
   LayerRecord result;
   LayerState& layer = layers.at(which);
@@ -322,7 +347,8 @@ LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, b
   if (membrane) result.membrane.resize(context.rows() * layer.size());
   if (layer.spec().spiking()) {
     const bool list_all = membrane && !input_current;
-    if (spikes || list_all) forward_sparse(layer, input_of(batch, which), list_all ? Listing::everything : Listing::spikes_only, context);
+    if (spikes || list_all)
+      forward_sparse(layer, input_of(batch, which), list_all ? Listing::everything : Listing::spikes_only, context);
     if (spikes) {
       result.spikes.samples = batch.samples;
       result.spikes.steps = batch.steps;
@@ -334,7 +360,8 @@ LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, b
     if (list_all) {
       for (int tile = 0; tile < layer.tiles(); ++tile) {
         for (int sample = 0; sample < batch.samples; ++sample) {
-          copy_membranes(layer, tile, sample, batch.steps, result.membrane.data() + static_cast<std::size_t>(sample) * batch.steps * layer.size());
+          copy_membranes(layer, tile, sample, batch.steps,
+                         result.membrane.data() + static_cast<std::size_t>(sample) * batch.steps * layer.size());
         }
       }
     }
@@ -356,7 +383,8 @@ LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, b
   };
   output_stage.run(input, nullptr, batch.labels, NoLoss(), false, {}, context);
   for (std::size_t row = 0; row < context.rows(); ++row) {
-    std::copy_n(output_stage.membranes() + row * layer.stride(), layer.size(), result.membrane.data() + row * layer.size());
+    std::copy_n(output_stage.membranes() + row * layer.stride(), layer.size(),
+                result.membrane.data() + row * layer.size());
   }
   return result;
 }
@@ -403,9 +431,11 @@ std::vector<float> Engine::gather_canonical(int layer, bool bias, const std::vec
   return canonical;
 }
 
-void Engine::scatter_canonical(int layer, bool bias, std::span<const float> canonical, const std::vector<float*>& blocks) const {
+void Engine::scatter_canonical(int layer, bool bias, std::span<const float> canonical,
+                               const std::vector<float*>& blocks) const {
   const LayerState& state = implementation_->layers.at(layer);
-  if (canonical.size() != static_cast<std::size_t>(state.size()) * (bias ? 1 : state.inputs())) throw InternalError("values of another layer");
+  if (canonical.size() != static_cast<std::size_t>(state.size()) * (bias ? 1 : state.inputs()))
+    throw InternalError("values of another layer");
   state.from_canonical(bias, canonical.data(), blocks);
 }
 
@@ -415,13 +445,16 @@ void Engine::set_window_low(double units_of_threshold) {
   }
 }
 
-BatchResult Engine::evaluate(const SpikeBatch& batch, const ReadoutLoss& loss) { return implementation_->step(batch, loss, false, nullptr, 0.0); }
+BatchResult Engine::evaluate(const SpikeBatch& batch, const ReadoutLoss& loss) {
+  return implementation_->step(batch, loss, false, nullptr, 0.0);
+}
 
 LayerRecord Engine::record(const SpikeBatch& batch, int layer, bool spikes, bool membrane, bool input_current) {
   return implementation_->record(batch, layer, spikes, membrane, input_current);
 }
 
-BatchResult Engine::train_step(const SpikeBatch& batch, const ReadoutLoss& loss, ParameterUpdate& update, double gradient_clip) {
+BatchResult Engine::train_step(const SpikeBatch& batch, const ReadoutLoss& loss, ParameterUpdate& update,
+                               double gradient_clip) {
   return implementation_->step(batch, loss, true, &update, gradient_clip);
 }
 
@@ -436,7 +469,8 @@ const SpikeLists& Engine::spikes(int layer) const { return implementation_->laye
 SpikeLists Engine::active(int layer) {
   Implementation& self = *implementation_;
   SpikeLists lists;
-  merge_active(self.layers.at(layer), {self.last_samples, self.last_steps, &self.team, &self.scratch, &self.plan}, lists);
+  merge_active(self.layers.at(layer), {self.last_samples, self.last_steps, &self.team, &self.scratch, &self.plan},
+               lists);
   return lists;
 }
 

@@ -7,29 +7,32 @@
 #include <string>
 #include <vector>
 
+#include <spikeloom/network.hpp>
 #include "core/worker_team.hpp"
 #include "data/spike_batch.hpp"
 #include "engine/readout_loss.hpp"
 #include "engine/spike_lists.hpp"
 #include "network/parameters.hpp"
 #include "plan/plan.hpp"
-#include <spikeloom/network.hpp>
 
 namespace spikeloom {
 
-/// Where a block of parameters belongs. Blocks are a layer's tiles (weights, in tile order) and its biases; a block's storage order is the engine's own,
-/// and so is that of whatever an optimiser keeps beside it. Engine::export_block_values turns it into the canonical order.
+/// Where a block of parameters belongs. Blocks are a layer's tiles (weights, in tile order) and its biases; a block's
+/// storage order is the engine's own, and so is that of whatever an optimiser keeps beside it.
+/// Engine::export_block_values turns it into the canonical order.
 struct BlockId {
   int layer = 0;
   int tile = 0;
   bool bias = false;
 };
 
-/// What happens to a block of parameters when its gradient is complete. Called once per block and batch by the worker that owns it; blocks in any order.
+/// What happens to a block of parameters when its gradient is complete. Called once per block and batch by the worker
+/// that owns it; blocks in any order.
 class ParameterUpdate {
  public:
   virtual ~ParameterUpdate() = default;
-  /// `values` and `gradient` hold `count` floats (padding included; padded gradients are zero and padded values must stay zero).
+  /// `values` and `gradient` hold `count` floats (padding included; padded gradients are zero and padded values must
+  /// stay zero).
   virtual void apply(BlockId block, float* values, const float* gradient, std::size_t count) = 0;
 };
 
@@ -38,24 +41,25 @@ struct LayerStatistics {
   double active_fraction = 0.0;  // |active set| per neuron, step and sample (0 when only the forward pass ran)
   std::uint64_t spikes = 0;
   std::uint64_t active = 0;
-  std::uint64_t synaptic_operations = 0;  // input events times outputs of the layer
+  std::uint64_t synaptic_operations = 0;    // input events times outputs of the layer
   std::vector<std::uint32_t> spike_counts;  // per neuron of a spiking layer: spikes in the batch
   bool forward_dense = false;               // how the layer was computed in this batch
   bool backward_dense = false;
 };
 
 struct BatchResult {
-  double loss = 0.0;        // sum over samples of the configured loss (not divided), without regularisers
-  double regulariser = 0.0; // of this batch
+  double loss = 0.0;         // sum over samples of the configured loss (not divided), without regularisers
+  double regulariser = 0.0;  // of this batch
   std::uint32_t correct = 0;
   std::uint32_t undecided = 0;
-  std::vector<int> decisions;           // per sample
-  std::vector<double> losses;           // per sample
+  std::vector<int> decisions;                   // per sample
+  std::vector<double> losses;                   // per sample
   std::vector<std::uint8_t> undecided_samples;  // per sample: 1 for a tie or silence
-  std::vector<LayerStatistics> layers;  // one per layer
+  std::vector<LayerStatistics> layers;          // one per layer
   double forward_seconds = 0.0;
   double backward_seconds = 0.0;
-  double update_seconds = 0.0;          // the optimiser's share where it runs as a pass of its own (gradient clipping), else measured inside the backward pass
+  double update_seconds = 0.0;  // the optimiser's share where it runs as a pass of its own (gradient clipping), else
+                                // measured inside the backward pass
   std::uint64_t saved_state_bytes = 0;  // what was kept from the forward pass for the backward pass
 };
 
@@ -78,20 +82,25 @@ class Engine {
   std::size_t block_size(BlockId block) const;
   /// All blocks, in order of layer, tile, then bias.
   std::vector<BlockId> blocks() const;
-  /// Values that an optimiser keeps per block, from and to the canonical order ((size, inputs) for weights, (size) for biases) of one layer.
+  /// Values that an optimiser keeps per block, from and to the canonical order ((size, inputs) for weights, (size) for
+  /// biases) of one layer.
   std::vector<float> gather_canonical(int layer, bool bias, const std::vector<const float*>& blocks) const;
-  void scatter_canonical(int layer, bool bias, std::span<const float> canonical, const std::vector<float*>& blocks) const;
+  void scatter_canonical(int layer, bool bias, std::span<const float> canonical,
+                         const std::vector<float*>& blocks) const;
 
-  /// Lower end of every spiking layer's surrogate window, in units of its threshold, for the batches to come (annealing). NaN: the layer's own.
+  /// Lower end of every spiking layer's surrogate window, in units of its threshold, for the batches to come
+  /// (annealing). NaN: the layer's own.
   void set_window_low(double units_of_threshold);
 
   /// Forward pass and loss; nothing is kept.
   BatchResult evaluate(const SpikeBatch& batch, const ReadoutLoss& loss);
-  /// Forward pass of layers up to and including `layer`, recording it. For initialisation from data, and for `eval --record`. With `input_current`,
-  /// `membrane` holds the layer's input k (W s + b) instead.
+  /// Forward pass of layers up to and including `layer`, recording it. For initialisation from data, and for `eval
+  /// --record`. With `input_current`, `membrane` holds the layer's input k (W s + b) instead.
   LayerRecord record(const SpikeBatch& batch, int layer, bool spikes, bool membrane, bool input_current = false);
-  /// One training step: forward, loss, backward; `update` is applied last. With `gradient_clip` > 0 the gradient is scaled to at most that global norm.
-  BatchResult train_step(const SpikeBatch& batch, const ReadoutLoss& loss, ParameterUpdate& update, double gradient_clip = 0.0);
+  /// One training step: forward, loss, backward; `update` is applied last. With `gradient_clip` > 0 the gradient is
+  /// scaled to at most that global norm.
+  BatchResult train_step(const SpikeBatch& batch, const ReadoutLoss& loss, ParameterUpdate& update,
+                         double gradient_clip = 0.0);
   /// The gradient of the mean loss in canonical order, without an update (tests, reports).
   BatchResult gradient(const SpikeBatch& batch, const ReadoutLoss& loss, Parameters& gradient);
 

@@ -2,13 +2,15 @@
 
 namespace spikeloom {
 
-void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample, int steps, WorkerScratch& scratch) {
+void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample,
+                    int steps, WorkerScratch& scratch) {
   const int width = layer.width();
   const std::size_t room = static_cast<std::size_t>(steps) * width;
   scratch.codes.reserve_discard(room);
   scratch.membranes.reserve_discard(room);
   TileTrace& trace = layer.traces[tile];
-  const kernels::TraceOut out{trace.counts.data() + static_cast<std::size_t>(sample) * steps, scratch.codes.data(), scratch.membranes.data()};
+  const kernels::TraceOut out{trace.counts.data() + static_cast<std::size_t>(sample) * steps, scratch.codes.data(),
+                              scratch.membranes.data()};
   const std::size_t entries = kernels::forward_spiking(width, input, layer.constants(tile, listing), steps, out);
 
   std::size_t active = 0, spikes = 0;
@@ -23,8 +25,8 @@ void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input
   trace.codes.insert(trace.codes.end(), scratch.codes.data(), scratch.codes.data() + entries);
   if (listing == Listing::active) {
     trace.derivatives.resize(start + entries);
-    kernels::surrogate_derivatives(layer.spec().surrogate, static_cast<float>(layer.spec().threshold), scratch.membranes.data(), entries,
-                                   trace.derivatives.data() + start);
+    kernels::surrogate_derivatives(layer.spec().surrogate, static_cast<float>(layer.spec().threshold),
+                                   scratch.membranes.data(), entries, trace.derivatives.data() + start);
   }
   if (listing == Listing::everything || (listing == Listing::active && layer.spec().reset_gradient)) {
     trace.membranes.insert(trace.membranes.end(), scratch.membranes.data(), scratch.membranes.data() + entries);
@@ -40,7 +42,8 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
       if (layer.owner(tile) != worker) continue;
       layer.traces[tile].clear(context.rows(), layer.width());
       for (int sample = 0; sample < context.samples; ++sample) {
-        const kernels::TileInput from{layer.weights(tile), layer.bias(tile), input.offsets + static_cast<std::size_t>(sample) * context.steps, input.ids};
+        const kernels::TileInput from{layer.weights(tile), layer.bias(tile),
+                                      input.offsets + static_cast<std::size_t>(sample) * context.steps, input.ids};
         forward_sample(layer, tile, from, listing, sample, context.steps, (*context.scratch)[worker]);
       }
     }
@@ -51,7 +54,8 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
 namespace {
 
 /// One sample's rows of a merged list; `place` is where its first id goes.
-void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t place, std::vector<std::size_t>& cursors, SpikeLists& out) {
+void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t place,
+                  std::vector<std::size_t>& cursors, SpikeLists& out) {
   const int tiles = layer.tiles();
   cursors.resize(tiles);
   for (int tile = 0; tile < tiles; ++tile) cursors[tile] = layer.traces[tile].entry_start[sample];
@@ -70,17 +74,21 @@ void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int st
   }
 }
 
-/// Concatenates the tiles' entries that carry `flag`, row by row; `starts` are those entries' places per sample in each tile.
-void merge(const LayerState& layer, std::uint8_t flag, std::vector<std::size_t> TileTrace::*starts, const PassContext& context, SpikeLists& out) {
+/// Concatenates the tiles' entries that carry `flag`, row by row; `starts` are those entries' places per sample in each
+/// tile.
+void merge(const LayerState& layer, std::uint8_t flag, std::vector<std::size_t> TileTrace::*starts,
+           const PassContext& context, SpikeLists& out) {
   std::vector<std::uint32_t> base(context.samples + 1, 0);
   for (const TileTrace& trace : layer.traces) {
-    for (int sample = 0; sample <= context.samples; ++sample) base[sample] += static_cast<std::uint32_t>((trace.*starts)[sample]);
+    for (int sample = 0; sample <= context.samples; ++sample)
+      base[sample] += static_cast<std::uint32_t>((trace.*starts)[sample]);
   }
   out.offsets.resize(context.rows() + 1);
   out.offsets.back() = base.back();
   out.ids.resize(base.back());
   context.team->for_each(context.samples, [&](std::size_t sample, int worker) {
-    merge_sample(layer, flag, static_cast<int>(sample), context.steps, base[sample], (*context.scratch)[worker].cursors, out);
+    merge_sample(layer, flag, static_cast<int>(sample), context.steps, base[sample], (*context.scratch)[worker].cursors,
+                 out);
   });
 }
 

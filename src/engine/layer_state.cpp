@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "network/neuron_constants.hpp"
 #include <spikeloom/error.hpp>
+#include "network/neuron_constants.hpp"
 
 namespace spikeloom {
 namespace {
@@ -30,8 +30,8 @@ void TileTrace::clear(std::size_t rows, int width) {
 }
 
 std::size_t TileTrace::bytes() const {
-  return bytes_of(counts) + bytes_of(codes) + bytes_of(derivatives) + bytes_of(membranes) + bytes_of(entry_start) + bytes_of(active_start) +
-         bytes_of(spike_start) + bytes_of(spike_counts);
+  return bytes_of(counts) + bytes_of(codes) + bytes_of(derivatives) + bytes_of(membranes) + bytes_of(entry_start) +
+         bytes_of(active_start) + bytes_of(spike_start) + bytes_of(spike_counts);
 }
 
 LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
@@ -51,7 +51,8 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
   plus_infinity_.fill(kInfinity);
   minus_infinity_.fill(-kInfinity);
   decay_.assign(spec.size, 0.0f);
-  for (auto* columns : {&decay_columns_, &gain_, &threshold_, &spiked_slope_, &spiked_offset_, &window_low_columns_, &window_high_}) {
+  for (auto* columns :
+       {&decay_columns_, &gain_, &threshold_, &spiked_slope_, &spiked_offset_, &window_low_columns_, &window_high_}) {
     *columns = AlignedBuffer<float>(stride());
   }
   set_window_low(window_low_);
@@ -68,7 +69,13 @@ kernels::TileConstants LayerState::constants(int tile, Listing listing) const {
   const float* high = window_high_.data() + at;
   if (listing == Listing::spikes_only) low = plus_infinity_.data();
   if (listing == Listing::everything) low = minus_infinity_.data(), high = plus_infinity_.data();
-  return {decay_columns_.data() + at, gain_.data() + at, threshold_.data() + at, spiked_slope_.data() + at, spiked_offset_.data() + at, low, high};
+  return {decay_columns_.data() + at,
+          gain_.data() + at,
+          threshold_.data() + at,
+          spiked_slope_.data() + at,
+          spiked_offset_.data() + at,
+          low,
+          high};
 }
 
 void LayerState::set_window_low(double units_of_threshold) {
@@ -89,7 +96,8 @@ void LayerState::set_window_low(double units_of_threshold) {
 
 void LayerState::import_parameters(const LayerParameters& parameters) {
   const std::size_t size = spec_->size;
-  if (parameters.weight.size() != size * inputs_ || parameters.decay.size() != size || (!parameters.bias.empty() && parameters.bias.size() != size)) {
+  if (parameters.weight.size() != size * inputs_ || parameters.decay.size() != size ||
+      (!parameters.bias.empty() && parameters.bias.size() != size)) {
     throw InternalError("parameters of layer " + spec_->name + " have the wrong size");
   }
   std::vector<float*> weight_tiles, bias_tiles;

@@ -1,31 +1,32 @@
-// One layer at run time: its weights by tile, the constants of its neurons, and what the forward pass of a batch keeps for the backward pass.
+// One layer at run time: its weights by tile, the constants of its neurons, and what the forward pass of a batch keeps
+// for the backward pass.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include <spikeloom/network.hpp>
 #include "core/aligned_buffer.hpp"
 #include "engine/spike_lists.hpp"
 #include "kernels/kernels.hpp"
 #include "network/parameters.hpp"
 #include "plan/plan.hpp"
-#include <spikeloom/network.hpp>
 
 namespace spikeloom {
 
-/// What a tile keeps of a batch: for every sample and step the list of columns that spiked or are active. Nothing here has the size of steps * neurons but
-/// `counts`, one byte for a tile and step.
+/// What a tile keeps of a batch: for every sample and step the list of columns that spiked or are active. Nothing here
+/// has the size of steps * neurons but `counts`, one byte for a tile and step.
 struct TileTrace {
-  std::vector<std::uint8_t> counts;            // samples * steps: entries of the row
-  std::vector<std::uint8_t> codes;             // entries: column and flags (kernels.hpp)
-  std::vector<float> derivatives;              // entries: h(u - theta)
-  std::vector<float> membranes;                // entries: u, only for the gradient through the reset
-  std::vector<std::size_t> entry_start;        // samples + 1
-  std::vector<std::size_t> active_start;       // samples + 1: the same, of active entries only
-  std::vector<std::size_t> spike_start;        // samples + 1: of spikes only
-  std::vector<float> spike_gradient;           // active entries: dLoss/ds, written by the layer above in the backward pass
-  std::vector<std::uint32_t> spike_counts;     // width: spikes of each column in the batch
+  std::vector<std::uint8_t> counts;         // samples * steps: entries of the row
+  std::vector<std::uint8_t> codes;          // entries: column and flags (kernels.hpp)
+  std::vector<float> derivatives;           // entries: h(u - theta)
+  std::vector<float> membranes;             // entries: u, only for the gradient through the reset
+  std::vector<std::size_t> entry_start;     // samples + 1
+  std::vector<std::size_t> active_start;    // samples + 1: the same, of active entries only
+  std::vector<std::size_t> spike_start;     // samples + 1: of spikes only
+  std::vector<float> spike_gradient;        // active entries: dLoss/ds, written by the layer above in the backward pass
+  std::vector<std::uint32_t> spike_counts;  // width: spikes of each column in the batch
 
   void clear(std::size_t rows, int width);
   /// Of what the forward pass keeps.
@@ -54,7 +55,8 @@ class LayerState {
   const float* bias(int tile) const { return bias_.data() + tile * width_; }
   float* bias_gradient(int tile) { return bias_gradient_.data() + tile * width_; }
   float* rate_gradient(int tile) { return rate_gradient_.data() + tile * width_; }
-  /// A gradient that outlives its tile's turn: with clipping, in several groups, and in dense mode. Allocated at first use.
+  /// A gradient that outlives its tile's turn: with clipping, in several groups, and in dense mode. Allocated at first
+  /// use.
   float* kept_gradient(int tile);
 
   kernels::TileConstants constants(int tile, Listing listing = Listing::active) const;
@@ -80,12 +82,13 @@ class LayerState {
   std::vector<int> owners_;
   std::vector<float> decay_;
   double window_low_;
-  AlignedBuffer<float> weights_;         // (tiles, inputs, width)
-  AlignedBuffer<float> bias_;            // (tiles, width), as the next ones
+  AlignedBuffer<float> weights_;  // (tiles, inputs, width)
+  AlignedBuffer<float> bias_;     // (tiles, width), as the next ones
   AlignedBuffer<float> bias_gradient_;
-  AlignedBuffer<float> rate_gradient_;   // dRegulariser/ds of each neuron, the same for every spike
-  AlignedBuffer<float> kept_gradient_;   // (tiles, inputs, width) or empty
-  AlignedBuffer<float> decay_columns_, gain_, threshold_, spiked_slope_, spiked_offset_, window_low_columns_, window_high_;
+  AlignedBuffer<float> rate_gradient_;  // dRegulariser/ds of each neuron, the same for every spike
+  AlignedBuffer<float> kept_gradient_;  // (tiles, inputs, width) or empty
+  AlignedBuffer<float> decay_columns_, gain_, threshold_, spiked_slope_, spiked_offset_, window_low_columns_,
+      window_high_;
   AlignedBuffer<float> plus_infinity_, minus_infinity_;  // width each
 };
 

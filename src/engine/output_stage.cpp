@@ -4,7 +4,8 @@
 
 namespace spikeloom {
 
-void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassContext& context, WorkerScratch& scratch) {
+void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassContext& context,
+                                 WorkerScratch& scratch) {
   const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
   float* out = trace_.data() + first_row * last_->stride();
   const kernels::TileInput from_spikes{nullptr, nullptr, input.offsets + first_row, input.ids};
@@ -13,7 +14,8 @@ void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassC
       kernels::TileInput from = from_spikes;
       from.weights = layer.weights(tile);
       from.bias = layer.bias(tile);
-      kernels::forward_membrane(layer.width(), from, layer.constants(tile), context.steps, membranes + tile * layer.width(), layer.stride());
+      kernels::forward_membrane(layer.width(), from, layer.constants(tile), context.steps,
+                                membranes + tile * layer.width(), layer.stride());
     }
   };
   if (!hidden_) return forward_tiles(*last_, out);
@@ -25,8 +27,8 @@ void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassC
   scratch.partials.reserve_discard(width);
   std::fill_n(scratch.partials.data(), width, 0.0f);  // the bias is added by the neuron's own step
   for (int tile = 0; tile < last_->tiles(); ++tile) {
-    kernels::linear_rows(width, scratch.dense_input.data(), hidden_->stride(), hidden_->size(), last_->weights(tile), scratch.partials.data(),
-                         context.steps, scratch.currents.data(), width);
+    kernels::linear_rows(width, scratch.dense_input.data(), hidden_->stride(), hidden_->size(), last_->weights(tile),
+                         scratch.partials.data(), context.steps, scratch.currents.data(), width);
     kernels::TileInput from;
     from.bias = last_->bias(tile);
     from.currents = scratch.currents.data();
@@ -35,8 +37,9 @@ void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassC
   }
 }
 
-std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* below, const std::vector<int>& labels, const ReadoutLoss& loss, bool train,
-                                           const UpdateRule& rule, const PassContext& context) {
+std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* below, const std::vector<int>& labels,
+                                           const ReadoutLoss& loss, bool train, const UpdateRule& rule,
+                                           const PassContext& context) {
   const int stride = last_->stride();
   const std::size_t sample_floats = static_cast<std::size_t>(context.steps) * stride;
   std::vector<SampleResult> results(context.samples);
@@ -56,26 +59,28 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
       gradient = scratch.output_gradient.data();
       std::fill_n(gradient, sample_floats, 0.0f);
     }
-    results[sample] = loss.evaluate_membrane(rows, gradient, context.steps, last_->size(), stride, labels[sample], 1.0 / context.samples);
+    results[sample] = loss.evaluate_membrane(rows, gradient, context.steps, last_->size(), stride, labels[sample],
+                                             1.0 / context.samples);
     if (!train) return;
 
     std::copy_n(gradient, sample_floats, rows);
     float* bias_gradient = bias_gradients_.data() + static_cast<std::ptrdiff_t>(sample) * stride;
     std::fill_n(bias_gradient, stride, 0.0f);
     for (int tile = 0; tile < last_->tiles(); ++tile) {
-      kernels::backward_membrane(last_->width(), last_->constants(tile), context.steps, rows + tile * last_->width(), stride,
-                                 bias_gradient + tile * last_->width());
+      kernels::backward_membrane(last_->width(), last_->constants(tile), context.steps, rows + tile * last_->width(),
+                                 stride, bias_gradient + tile * last_->width());
     }
     if (!spiking_below) return;
-    const std::uint32_t* offsets = spiking_below->active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
+    const std::uint32_t* offsets =
+        spiking_below->active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
     const std::size_t events = offsets[context.steps] - offsets[0];
     scratch.partials.reserve_discard(events * (last_->tiles() + 1));
     float* sum = scratch.partials.data() + events * last_->tiles();
     std::vector<const float*> parts;
     for (int tile = 0; tile < last_->tiles(); ++tile) {
       float* part = scratch.partials.data() + events * tile;
-      kernels::input_gradient(last_->width(), last_->weights(tile), rows + tile * last_->width(), stride, context.steps, offsets,
-                              spiking_below->active.ids.data(), part);
+      kernels::input_gradient(last_->width(), last_->weights(tile), rows + tile * last_->width(), stride, context.steps,
+                              offsets, spiking_below->active.ids.data(), part);
       parts.push_back(part);
     }
     kernels::add_in_order(parts, events, sum);
@@ -85,7 +90,8 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
   if (!train) return results;
   std::fill_n(last_->bias_gradient(0), stride, 0.0f);
   for (int sample = 0; sample < context.samples; ++sample) {
-    for (int c = 0; c < stride; ++c) last_->bias_gradient(0)[c] += bias_gradients_[static_cast<std::size_t>(sample) * stride + c];
+    for (int c = 0; c < stride; ++c)
+      last_->bias_gradient(0)[c] += bias_gradients_[static_cast<std::size_t>(sample) * stride + c];
   }
   if (hidden_) {
     backward_hidden(input, below, rule, context);
@@ -99,7 +105,8 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
   const int range_size = std::max(1, context.plan->delta_rows / context.steps);
   transpose_events(input, context.steps, ranges_of({0, context.samples}, range_size), *context.team, transposed_);
   last_->kept_gradient(0);
-  // The layer has one tile or few: workers share it by ranges of inputs instead, whose sums are as independent as tiles are.
+  // The layer has one tile or few: workers share it by ranges of inputs instead, whose sums are as independent as tiles
+  // are.
   constexpr int kIdsPerItem = 64;
   const int ranges = (input.neurons + kIdsPerItem - 1) / kIdsPerItem;
   context.team->for_each(ranges, [&](std::size_t i, int) {
@@ -108,16 +115,21 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
       float* gradient = last_->kept_gradient(tile);
       std::fill(gradient + first * last_->width(), gradient + end * last_->width(), 0.0f);
       for (const TransposedEvents& events : transposed_) {
-        const float* rows = trace_.data() + static_cast<std::size_t>(events.samples.first) * context.steps * last_->stride() + tile * last_->width();
-        kernels::weight_gradient(last_->width(), events.starts.data(), events.event_rows.data(), first, end, rows, last_->stride(), gradient);
+        const float* rows = trace_.data() +
+                            static_cast<std::size_t>(events.samples.first) * context.steps * last_->stride() +
+                            tile * last_->width();
+        kernels::weight_gradient(last_->width(), events.starts.data(), events.event_rows.data(), first, end, rows,
+                                 last_->stride(), gradient);
       }
     }
   });
   if (!rule.update) return;
-  for (int tile = 0; tile < last_->tiles(); ++tile) update_tile(*last_, tile, last_->kept_gradient(tile), rule, (*context.scratch)[0]);
+  for (int tile = 0; tile < last_->tiles(); ++tile)
+    update_tile(*last_, tile, last_->kept_gradient(tile), rule, (*context.scratch)[0]);
 }
 
-void OutputStage::backward_hidden(const SpikeRows& input, LayerState* below, const UpdateRule& rule, const PassContext& context) {
+void OutputStage::backward_hidden(const SpikeRows& input, LayerState* below, const UpdateRule& rule,
+                                  const PassContext& context) {
   const int width = hidden_->width(), outputs = last_->size();
   weights_by_output_.reserve_discard(static_cast<std::size_t>(hidden_->tiles()) * outputs * width);
   weights_by_output_.fill(0.0f);
@@ -133,7 +145,8 @@ void OutputStage::backward_hidden(const SpikeRows& input, LayerState* below, con
   hidden_rule.layer = rule.layer - 1;
   backward_sparse(*hidden_, input, below, source, hidden_rule, context);
   if (!rule.update) return;
-  for (int tile = 0; tile < last_->tiles(); ++tile) update_tile(*last_, tile, last_->kept_gradient(tile), rule, (*context.scratch)[0]);
+  for (int tile = 0; tile < last_->tiles(); ++tile)
+    update_tile(*last_, tile, last_->kept_gradient(tile), rule, (*context.scratch)[0]);
 }
 
 }  // namespace spikeloom

@@ -1,4 +1,5 @@
-// The passes over one layer that Engine strings together. Each is one parallel region or a few; every region's end is the barrier between them.
+// The passes over one layer that Engine strings together. Each is one parallel region or a few; every region's end is
+// the barrier between them.
 #pragma once
 
 #include <vector>
@@ -13,17 +14,17 @@ namespace spikeloom {
 
 /// Buffers that a worker reuses from batch to batch; nobody else touches them inside a region.
 struct alignas(kCacheLine) WorkerScratch {
-  AlignedBuffer<std::uint8_t> codes;          // steps * width
-  AlignedBuffer<float> membranes;             // steps * width: of a sample's entries
-  AlignedBuffer<float> rows;                  // (rows of a range, width): delta
-  AlignedBuffer<float> jumps;                 // steps * width
-  AlignedBuffer<std::uint64_t> spike_masks;   // steps
-  AlignedBuffer<float> gradient;              // (inputs, width): of the tile at hand, where it need not outlive its turn
-  AlignedBuffer<float> dense_input;           // (rows, stride) of a leaky integrator below a linear layer
-  AlignedBuffer<float> currents;              // (rows, width) or (rows, block) of W s made by a product
-  AlignedBuffer<float> output_gradient;       // (steps, stride) of the last layer
-  AlignedBuffer<float> partials;              // (tiles, events of a sample)
-  std::vector<std::size_t> cursors;           // one per tile
+  AlignedBuffer<std::uint8_t> codes;         // steps * width
+  AlignedBuffer<float> membranes;            // steps * width: of a sample's entries
+  AlignedBuffer<float> rows;                 // (rows of a range, width): delta
+  AlignedBuffer<float> jumps;                // steps * width
+  AlignedBuffer<std::uint64_t> spike_masks;  // steps
+  AlignedBuffer<float> gradient;             // (inputs, width): of the tile at hand, where it need not outlive its turn
+  AlignedBuffer<float> dense_input;          // (rows, stride) of a leaky integrator below a linear layer
+  AlignedBuffer<float> currents;             // (rows, width) or (rows, block) of W s made by a product
+  AlignedBuffer<float> output_gradient;      // (steps, stride) of the last layer
+  AlignedBuffer<float> partials;             // (tiles, events of a sample)
+  std::vector<std::size_t> cursors;          // one per tile
   double update_seconds = 0.0;
 };
 
@@ -53,24 +54,28 @@ void merge_spikes(LayerState& layer, const PassContext& context);
 /// The same of the active entries: made when the backward pass needs it rather than kept.
 void merge_active(const LayerState& layer, const PassContext& context, SpikeLists& out);
 /// Appends one sample to a tile's trace, reading its input from `input` (lists or currents).
-void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample, int steps, WorkerScratch& scratch);
+void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample,
+                    int steps, WorkerScratch& scratch);
 
 // --- backward.cpp ---
 
 /// What stands above a layer when its backward pass starts.
 struct GradientSource {
-  // A spiking layer reads dLoss/ds from its tiles' traces. A leaky integrator below a linear layer reads the linear layer's rows:
+  // A spiking layer reads dLoss/ds from its tiles' traces. A leaky integrator below a linear layer reads the linear
+  // layer's rows:
   LayerState* linear = nullptr;
-  const float* linear_rows = nullptr;           // (samples * steps, linear->stride()): k delta of the linear layer
+  const float* linear_rows = nullptr;               // (samples * steps, linear->stride()): k delta of the linear layer
   const float* linear_weights_by_output = nullptr;  // (tiles of this layer, outputs of the linear layer, width)
 };
 
-/// Backward pass of a layer fed by spikes: delta recursion, gradient of the layer below at its active set (written to the traces of `below`, if any), weight
-/// gradient, and the update where it need not wait.
-void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source, const UpdateRule& rule,
-                     const PassContext& context);
-/// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column] and adds to the tile's bias gradient.
-void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch);
+/// Backward pass of a layer fed by spikes: delta recursion, gradient of the layer below at its active set (written to
+/// the traces of `below`, if any), weight gradient, and the update where it need not wait.
+void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source,
+                     const UpdateRule& rule, const PassContext& context);
+/// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column] and adds to the
+/// tile's bias gradient.
+void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride,
+                     const PassContext& context, WorkerScratch& scratch);
 /// Makes room for dLoss/ds of the layer's active entries.
 void prepare_spike_gradient(LayerState& layer);
 /// Writes the gradients of one sample's active neurons (in the order of below.active) to the traces' own lists.
@@ -81,7 +86,8 @@ void update_tile(LayerState& layer, int tile, float* gradient, const UpdateRule&
 // --- dense.cpp ---
 
 void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context);
-void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule, const PassContext& context);
+void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule,
+                    const PassContext& context);
 
 // --- output_stage.cpp ---
 
@@ -91,10 +97,11 @@ class OutputStage {
   /// `hidden` is the leaky integrator below a linear last layer, or null.
   OutputStage(LayerState& last, LayerState* hidden) : last_(&last), hidden_(hidden) {}
 
-  /// Forward and loss. With `train`, also the delta recursion of the last layer, the gradient of the spiking layer `below` (null: there is none), the last
-  /// layer's weight gradient and its update.
-  std::vector<SampleResult> run(const SpikeRows& input, LayerState* below, const std::vector<int>& labels, const ReadoutLoss& loss, bool train,
-                                const UpdateRule& rule, const PassContext& context);
+  /// Forward and loss. With `train`, also the delta recursion of the last layer, the gradient of the spiking layer
+  /// `below` (null: there is none), the last layer's weight gradient and its update.
+  std::vector<SampleResult> run(const SpikeRows& input, LayerState* below, const std::vector<int>& labels,
+                                const ReadoutLoss& loss, bool train, const UpdateRule& rule,
+                                const PassContext& context);
 
   /// Membranes of the last layer after run(train = false): (samples * steps, stride).
   const float* membranes() const { return trace_.data(); }
@@ -107,9 +114,9 @@ class OutputStage {
 
   LayerState* last_;
   LayerState* hidden_;
-  AlignedBuffer<float> trace_;                // (samples * steps, stride): membranes, then k delta
-  AlignedBuffer<float> bias_gradients_;       // (samples, stride)
-  AlignedBuffer<float> weights_by_output_;    // of a linear last layer, see GradientSource
+  AlignedBuffer<float> trace_;              // (samples * steps, stride): membranes, then k delta
+  AlignedBuffer<float> bias_gradients_;     // (samples, stride)
+  AlignedBuffer<float> weights_by_output_;  // of a linear last layer, see GradientSource
   std::vector<TransposedEvents> transposed_;
 };
 

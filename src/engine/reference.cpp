@@ -12,13 +12,19 @@ namespace {
 template <class Number>
 Number surrogate_derivative(const SurrogateSpec& surrogate, Number x) {
   const SurrogateNumbers numbers = surrogate_numbers(surrogate);
-  const scalar::SurrogateConstants<Number> c{static_cast<Number>(numbers.slope), static_cast<Number>(numbers.amplitude), Number{1}};
+  const scalar::SurrogateConstants<Number> c{static_cast<Number>(numbers.slope), static_cast<Number>(numbers.amplitude),
+                                             Number{1}};
   switch (surrogate.kind) {
-    case SurrogateKind::superspike: return scalar::SuperSpike::derivative(c, x);
-    case SurrogateKind::triangle: return scalar::Triangle::derivative(c, x);
-    case SurrogateKind::box: return scalar::Box::derivative(c, x);
-    case SurrogateKind::quadratic: return scalar::Quadratic::derivative(c, x);
-    case SurrogateKind::arctan: return scalar::Arctan::derivative(c, x);
+    case SurrogateKind::superspike:
+      return scalar::SuperSpike::derivative(c, x);
+    case SurrogateKind::triangle:
+      return scalar::Triangle::derivative(c, x);
+    case SurrogateKind::box:
+      return scalar::Box::derivative(c, x);
+    case SurrogateKind::quadratic:
+      return scalar::Quadratic::derivative(c, x);
+    case SurrogateKind::arctan:
+      return scalar::Arctan::derivative(c, x);
   }
   return Number{0};
 }
@@ -27,13 +33,18 @@ Number surrogate_derivative(const SurrogateSpec& surrogate, Number x) {
 template <class Number>
 struct DenseLayer {
   DenseLayer(const LayerSpec& a_spec, int a_inputs, const LayerParameters& a_parameters, double window_low)
-      : spec(a_spec), inputs(a_inputs), size(a_spec.size), parameters(a_parameters),
+      : spec(a_spec),
+        inputs(a_inputs),
+        size(a_spec.size),
+        parameters(a_parameters),
         constants(neuron_constants<Number>(a_spec, a_parameters.decay, window_low)) {}
 
-  void forward(const std::vector<Number>& input, std::size_t samples, int steps, const ForcedDecisions* forced, ReferenceResult<Number>& result);
+  void forward(const std::vector<Number>& input, std::size_t samples, int steps, const ForcedDecisions* forced,
+               ReferenceResult<Number>& result);
   /// From dLoss/ds (spiking) or dLoss/du to the gradients; returns dLoss/dinput.
-  std::vector<Number> backward(const std::vector<Number>& input, const std::vector<Number>& from_above, std::size_t samples, int steps,
-                               std::vector<Number>& weight_gradient, std::vector<Number>& bias_gradient) const;
+  std::vector<Number> backward(const std::vector<Number>& input, const std::vector<Number>& from_above,
+                               std::size_t samples, int steps, std::vector<Number>& weight_gradient,
+                               std::vector<Number>& bias_gradient) const;
   const std::vector<Number>& output() const { return spec.spiking() ? spike : membrane; }
 
   const LayerSpec& spec;
@@ -47,10 +58,12 @@ struct DenseLayer {
 };
 
 template <class Number>
-void count_difference(bool own, bool used, Number membrane, Number edge, double threshold, ReferenceResult<Number>& result) {
+void count_difference(bool own, bool used, Number membrane, Number edge, double threshold,
+                      ReferenceResult<Number>& result) {
   if (own == used) return;
   ++result.differing_decisions;
-  result.farthest_difference = std::max(result.farthest_difference, std::fabs(static_cast<double>(membrane - edge)) / threshold);
+  result.farthest_difference =
+      std::max(result.farthest_difference, std::fabs(static_cast<double>(membrane - edge)) / threshold);
 }
 
 /// Ones at the listed neurons.
@@ -63,8 +76,8 @@ std::vector<char> as_mask(const SpikeLists& lists, std::size_t rows, int size) {
 }
 
 template <class Number>
-void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t samples, int steps, const ForcedDecisions* forced,
-                                 ReferenceResult<Number>& result) {
+void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t samples, int steps,
+                                 const ForcedDecisions* forced, ReferenceResult<Number>& result) {
   const std::size_t rows = samples * steps;
   membrane.assign(rows * size, 0);
   spike.assign(rows * size, 0);
@@ -73,13 +86,15 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
   if (forced) forced_spikes = as_mask(forced->spikes, rows, size), forced_active = as_mask(forced->active, rows, size);
   for (std::size_t sample = 0; sample < samples; ++sample) {
     for (int j = 0; j < size; ++j) {
-      const scalar::Lif::Constants<Number> lif{constants.decay[j], constants.gain[j], constants.threshold[j], constants.spiked_slope[j],
-                                               constants.spiked_offset[j]};
+      const scalar::Lif::Constants<Number> lif{constants.decay[j], constants.gain[j], constants.threshold[j],
+                                               constants.spiked_slope[j], constants.spiked_offset[j]};
       const scalar::LeakyIntegrator::Constants<Number> integrator{constants.decay[j], constants.gain[j]};
       Number carry = 0;
       for (std::size_t row = sample * steps; row < (sample + 1) * steps; ++row) {
         Number current = parameters.bias.empty() ? Number{0} : static_cast<Number>(parameters.bias[j]);
-        for (int i = 0; i < inputs; ++i) current += static_cast<Number>(parameters.weight[static_cast<std::size_t>(j) * inputs + i]) * input[row * inputs + i];
+        for (int i = 0; i < inputs; ++i)
+          current += static_cast<Number>(parameters.weight[static_cast<std::size_t>(j) * inputs + i]) *
+                     input[row * inputs + i];
         const std::size_t at = row * size + j;
         if (!spec.spiking()) {
           membrane[at] = scalar::LeakyIntegrator::integrate(integrator, carry, current);
@@ -91,7 +106,9 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
         bool active = u > constants.window_low[j] && u <= constants.window_high[j];
         if (forced) {
           count_difference(fires, forced_spikes[at] != 0, u, constants.threshold[j], spec.threshold, result);
-          const Number edge = std::fabs(u - constants.window_low[j]) < std::fabs(u - constants.window_high[j]) ? constants.window_low[j] : constants.window_high[j];
+          const Number edge = std::fabs(u - constants.window_low[j]) < std::fabs(u - constants.window_high[j])
+                                  ? constants.window_low[j]
+                                  : constants.window_high[j];
           count_difference(active, forced_active[at] != 0, u, edge, spec.threshold, result);
           fires = forced_spikes[at] != 0;
           active = forced_active[at] != 0;
@@ -105,15 +122,17 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
 }
 
 template <class Number>
-std::vector<Number> DenseLayer<Number>::backward(const std::vector<Number>& input, const std::vector<Number>& from_above, std::size_t samples, int steps,
-                                                 std::vector<Number>& weight_gradient, std::vector<Number>& bias_gradient) const {
+std::vector<Number> DenseLayer<Number>::backward(const std::vector<Number>& input,
+                                                 const std::vector<Number>& from_above, std::size_t samples, int steps,
+                                                 std::vector<Number>& weight_gradient,
+                                                 std::vector<Number>& bias_gradient) const {
   weight_gradient.assign(static_cast<std::size_t>(size) * inputs, 0);
   bias_gradient.assign(size, 0);
   std::vector<Number> input_gradient(samples * steps * inputs, 0);
   for (std::size_t sample = 0; sample < samples; ++sample) {
     for (int j = 0; j < size; ++j) {
-      const scalar::Lif::Constants<Number> lif{constants.decay[j], constants.gain[j], constants.threshold[j], constants.spiked_slope[j],
-                                               constants.spiked_offset[j]};
+      const scalar::Lif::Constants<Number> lif{constants.decay[j], constants.gain[j], constants.threshold[j],
+                                               constants.spiked_slope[j], constants.spiked_offset[j]};
       const scalar::LeakyIntegrator::Constants<Number> integrator{constants.decay[j], constants.gain[j]};
       Number delta = 0;
       for (std::size_t row = (sample + 1) * steps; row-- > sample * steps;) {
@@ -147,9 +166,11 @@ double add_regulariser(const DenseLayer<Number>& layer, std::size_t rows, std::v
     double rate = 0.0;
     for (std::size_t row = 0; row < rows; ++row) rate += static_cast<double>(layer.spike[row * layer.size + j]);
     rate /= static_cast<double>(rows);
-    const double below = std::max(0.0, layer.spec.rate_lower - rate), above = std::max(0.0, rate - layer.spec.rate_upper);
+    const double below = std::max(0.0, layer.spec.rate_lower - rate),
+                 above = std::max(0.0, rate - layer.spec.rate_upper);
     total += (layer.spec.rate_lower_weight * below * below + layer.spec.rate_upper_weight * above * above) / layer.size;
-    const double slope = 2.0 * (layer.spec.rate_upper_weight * above - layer.spec.rate_lower_weight * below) / (layer.size * static_cast<double>(rows));
+    const double slope = 2.0 * (layer.spec.rate_upper_weight * above - layer.spec.rate_lower_weight * below) /
+                         (layer.size * static_cast<double>(rows));
     for (std::size_t row = 0; row < rows; ++row) from_above[row * layer.size + j] += static_cast<Number>(slope);
   }
   return total;
@@ -158,18 +179,23 @@ double add_regulariser(const DenseLayer<Number>& layer, std::size_t rows, std::v
 }  // namespace
 
 template <class Number>
-ReferenceResult<Number> reference_step(const NetworkSpec& network, const Parameters& parameters, const SpikeBatch& batch,
-                                       const ReferenceLoss<Number>& loss, const std::vector<ForcedDecisions>& forced, double window_low) {
+ReferenceResult<Number> reference_step(const NetworkSpec& network, const Parameters& parameters,
+                                       const SpikeBatch& batch, const ReferenceLoss<Number>& loss,
+                                       const std::vector<ForcedDecisions>& forced, double window_low) {
   ReferenceResult<Number> result;
   const std::size_t rows = batch.rows(), samples = batch.samples;
   std::vector<Number> input(rows * batch.neurons, 0);
   for (std::size_t row = 0; row < rows; ++row) {
-    for (std::uint32_t e = batch.offsets[row]; e < batch.offsets[row + 1]; ++e) input[row * batch.neurons + batch.ids[e]] += 1;
+    for (std::uint32_t e = batch.offsets[row]; e < batch.offsets[row + 1]; ++e)
+      input[row * batch.neurons + batch.ids[e]] += 1;
   }
 
   std::vector<DenseLayer<Number>> layers;
-  for (std::size_t l = 0; l < network.layers.size(); ++l) layers.emplace_back(network.layers[l], network.inputs_of(l), parameters.layers[l], window_low);
-  const auto input_of = [&](std::size_t l) -> const std::vector<Number>& { return l == 0 ? input : layers[l - 1].output(); };
+  for (std::size_t l = 0; l < network.layers.size(); ++l)
+    layers.emplace_back(network.layers[l], network.inputs_of(l), parameters.layers[l], window_low);
+  const auto input_of = [&](std::size_t l) -> const std::vector<Number>& {
+    return l == 0 ? input : layers[l - 1].output();
+  };
   for (std::size_t l = 0; l < layers.size(); ++l) {
     layers[l].forward(input_of(l), samples, batch.steps, l < forced.size() ? &forced[l] : nullptr, result);
     std::uint64_t spikes = 0;
@@ -183,7 +209,8 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   for (std::size_t sample = 0; sample < samples; ++sample) {
     const std::size_t at = sample * batch.steps * last.size;
     if (!last.spec.spiking()) {
-      result.loss += loss(static_cast<int>(sample), last.membrane.data() + at, gradient.data() + at, batch.labels[sample], scale);
+      result.loss +=
+          loss(static_cast<int>(sample), last.membrane.data() + at, gradient.data() + at, batch.labels[sample], scale);
       continue;
     }
     std::vector<Number> counts(last.size, 0), count_gradient(last.size, 0);
@@ -191,21 +218,25 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
       for (int c = 0; c < last.size; ++c) counts[c] += last.spike[at + static_cast<std::size_t>(step) * last.size + c];
     }
     result.loss += loss(static_cast<int>(sample), counts.data(), count_gradient.data(), batch.labels[sample], scale);
-    for (int step = 0; step < batch.steps; ++step) std::copy(count_gradient.begin(), count_gradient.end(), gradient.begin() + at + step * last.size);
+    for (int step = 0; step < batch.steps; ++step)
+      std::copy(count_gradient.begin(), count_gradient.end(), gradient.begin() + at + step * last.size);
   }
 
   result.weight_gradient.resize(layers.size());
   result.bias_gradient.resize(layers.size());
   for (std::size_t l = layers.size(); l-- > 0;) {
     if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradient);
-    gradient = layers[l].backward(input_of(l), gradient, samples, batch.steps, result.weight_gradient[l], result.bias_gradient[l]);
+    gradient = layers[l].backward(input_of(l), gradient, samples, batch.steps, result.weight_gradient[l],
+                                  result.bias_gradient[l]);
   }
   return result;
 }
 
-template ReferenceResult<float> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&, const ReferenceLoss<float>&,
-                                               const std::vector<ForcedDecisions>&, double);
-template ReferenceResult<double> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&, const ReferenceLoss<double>&,
-                                                const std::vector<ForcedDecisions>&, double);
+template ReferenceResult<float> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
+                                               const ReferenceLoss<float>&, const std::vector<ForcedDecisions>&,
+                                               double);
+template ReferenceResult<double> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
+                                                const ReferenceLoss<double>&, const std::vector<ForcedDecisions>&,
+                                                double);
 
 }  // namespace spikeloom

@@ -27,7 +27,8 @@ void transpose_range(const SpikeRows& input, int steps, TransposedEvents& out) {
 
 }  // namespace
 
-void transpose_events(const SpikeRows& input, int steps, std::span<const SampleRange> ranges, WorkerTeam& team, std::vector<TransposedEvents>& out) {
+void transpose_events(const SpikeRows& input, int steps, std::span<const SampleRange> ranges, WorkerTeam& team,
+                      std::vector<TransposedEvents>& out) {
   out.resize(ranges.size());
   team.for_each(ranges.size(), [&](std::size_t i, int) {
     out[i].samples = ranges[i];
@@ -37,7 +38,8 @@ void transpose_events(const SpikeRows& input, int steps, std::span<const SampleR
 
 std::vector<SampleRange> ranges_of(SampleRange samples, int size) {
   std::vector<SampleRange> ranges;
-  for (int first = samples.first; first < samples.last; first += size) ranges.push_back({first, std::min(first + size, samples.last)});
+  for (int first = samples.first; first < samples.last; first += size)
+    ranges.push_back({first, std::min(first + size, samples.last)});
   return ranges;
 }
 

@@ -1,4 +1,5 @@
-// Lists of neuron ids per (sample, step), as layers exchange them, and the same events sorted by id, as weight gradients want them.
+// Lists of neuron ids per (sample, step), as layers exchange them, and the same events sorted by id, as weight
+// gradients want them.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ struct SampleRange {
   int size() const { return last - first; }
 };
 
-/// Events of some samples sorted by id, then by row: the rows of id are event_rows[starts[id]] .. event_rows[starts[id + 1]], counted from the
-/// range's first row.
+/// Events of some samples sorted by id, then by row: the rows of id are event_rows[starts[id]] .. event_rows[starts[id
+/// + 1]], counted from the range's first row.
 struct TransposedEvents {
   SampleRange samples;
   std::vector<std::uint32_t> starts;
@@ -41,7 +42,8 @@ struct TransposedEvents {
 };
 
 /// Sorts the events of `input` range by range, in parallel over the ranges.
-void transpose_events(const SpikeRows& input, int steps, std::span<const SampleRange> ranges, WorkerTeam& team, std::vector<TransposedEvents>& out);
+void transpose_events(const SpikeRows& input, int steps, std::span<const SampleRange> ranges, WorkerTeam& team,
+                      std::vector<TransposedEvents>& out);
 
 /// [0, samples) in ranges of `size`.
 std::vector<SampleRange> ranges_of(SampleRange samples, int size);

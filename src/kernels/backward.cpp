@@ -17,11 +17,13 @@ namespace {
 #include "network/models/leaky_integrator.inl.hpp"
 #include "network/models/lif.inl.hpp"
 
-/// First pass over a sample's lists: writes h (dLoss/ds + rate gradient) of the active entries into rows that are 0 elsewhere, and the spikes as bits. Vectors
-/// are read from the rows only in the second pass, a whole sample later: read at once, each would wait for the single floats to leave the store buffer.
+/// First pass over a sample's lists: writes h (dLoss/ds + rate gradient) of the active entries into rows that are 0
+/// elsewhere, and the spikes as bits. Vectors are read from the rows only in the second pass, a whole sample later:
+/// read at once, each would wait for the single floats to leave the store buffer.
 template <int kWidth, bool kThroughReset>
-void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* spike_gradient, const float* rate_gradient, int steps, float* rows,
-                     std::ptrdiff_t stride, std::uint64_t* spike_masks, float* jumps) {
+void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* spike_gradient,
+                     const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride,
+                     std::uint64_t* spike_masks, float* jumps) {
   std::size_t entry = 0;
   for (int step = 0; step < steps; ++step) {
     float* row = rows + step * stride;
@@ -39,7 +41,8 @@ void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* 
       if constexpr (kThroughReset) {
         const float membrane = trace.membranes[entry];
         // Lif::reset_jump of one neuron; a register for a single entry would cost more than it saves.
-        jump_row[column] = h * __builtin_fmaf(c.spiked_slope[column] - c.decay[column], membrane, c.spiked_offset[column]);
+        jump_row[column] =
+            h * __builtin_fmaf(c.spiked_slope[column] - c.decay[column], membrane, c.spiked_offset[column]);
       }
     }
     spike_masks[step] = spiked;
@@ -47,10 +50,12 @@ void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* 
 }
 
 template <int kWidth, bool kThroughReset>
-void spiking(const TileConstants& c, const TraceIn& trace, const float* spike_gradient, const float* rate_gradient, int steps, float* rows,
-             std::ptrdiff_t stride, float* bias_gradient, std::uint64_t* spike_masks, float* jumps) {
+void spiking(const TileConstants& c, const TraceIn& trace, const float* spike_gradient, const float* rate_gradient,
+             int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient, std::uint64_t* spike_masks,
+             float* jumps) {
   constexpr int kVectors = kWidth / kLanes;
-  scatter_entries<kWidth, kThroughReset>(c, trace, spike_gradient, rate_gradient, steps, rows, stride, spike_masks, jumps);
+  scatter_entries<kWidth, kThroughReset>(c, trace, spike_gradient, rate_gradient, steps, rows, stride, spike_masks,
+                                         jumps);
   Lanes delta[kVectors], bias[kVectors];
   SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) delta[i] = lanes(0.0f), bias[i] = load(bias_gradient + i * kLanes);
@@ -58,8 +63,8 @@ void spiking(const TileConstants& c, const TraceIn& trace, const float* spike_gr
     SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       const int at = i * kLanes;
-      const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at), load(c.spiked_slope + at),
-                                            load(c.spiked_offset + at)};
+      const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at),
+                                            load(c.spiked_slope + at), load(c.spiked_offset + at)};
       float* row = rows + step * stride + at;
       const LaneMask spiked = mask_of(spike_masks[step] >> at);
       if constexpr (kThroughReset) {
@@ -95,8 +100,8 @@ void membrane_only(const TileConstants& c, int steps, float* rows, std::ptrdiff_
 }
 
 template <int kWidth>
-void weights(const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first, std::uint32_t last, const float* rows,
-             std::ptrdiff_t stride, float* gradient) {
+void weights(const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first, std::uint32_t last,
+             const float* rows, std::ptrdiff_t stride, float* gradient) {
   constexpr int kVectors = kWidth / kLanes;
   for (std::uint32_t id = first; id < last; ++id) {
     const std::uint32_t* event = event_rows + starts[id];
@@ -116,8 +121,8 @@ void weights(const std::uint32_t* starts, const std::uint32_t* event_rows, std::
   }
 }
 
-/// Products of one row of delta with one row of weights, added into 16 virtual lanes (lane l: columns l, l + 16, ...), then lanes l and l + 8, then l and
-/// l + 4: the first two levels of the reduction tree.
+/// Products of one row of delta with one row of weights, added into 16 virtual lanes (lane l: columns l, l + 16, ...),
+/// then lanes l and l + 8, then l and l + 4: the first two levels of the reduction tree.
 using Quad = hn::FixedTag<float, 4>;
 template <int kWidth>
 HWY_INLINE hn::Vec<Quad> four_lanes(const float* weights, const Lanes (&delta)[kWidth / kLanes]) {
@@ -152,8 +157,8 @@ HWY_INLINE hn::Vec<Quad> sums_of_four(hn::Vec<Quad> a, hn::Vec<Quad> b, hn::Vec<
 }
 
 template <int kWidth>
-void inputs(const float* weights, const float* rows, std::ptrdiff_t stride, std::size_t row_count, const std::uint32_t* offsets,
-            const std::uint32_t* ids, float* out) {
+void inputs(const float* weights, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
+            const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
   constexpr int kVectors = kWidth / kLanes;
   const Quad q;
   const std::uint32_t base = offsets[0];
@@ -166,9 +171,11 @@ void inputs(const float* weights, const float* rows, std::ptrdiff_t stride, std:
     for (int i = 0; i < kVectors; ++i) delta[i] = load(rows + static_cast<std::ptrdiff_t>(r) * stride + i * kLanes);
     const auto weights_of = [&](std::uint32_t e) HWY_ATTR { return weights + std::size_t{ids[e]} * kWidth; };
     for (; event + 4 <= end; event += 4) {
-      hn::StoreU(sums_of_four(four_lanes<kWidth>(weights_of(event), delta), four_lanes<kWidth>(weights_of(event + 1), delta),
-                              four_lanes<kWidth>(weights_of(event + 2), delta), four_lanes<kWidth>(weights_of(event + 3), delta)),
-                 q, out + (event - base));
+      hn::StoreU(
+          sums_of_four(four_lanes<kWidth>(weights_of(event), delta), four_lanes<kWidth>(weights_of(event + 1), delta),
+                       four_lanes<kWidth>(weights_of(event + 2), delta),
+                       four_lanes<kWidth>(weights_of(event + 3), delta)),
+          q, out + (event - base));
     }
     if (event == end) continue;
     const std::uint32_t rest = end - event;  // 1 to 3; the tree is the same with the last one repeated
@@ -181,31 +188,34 @@ void inputs(const float* weights, const float* rows, std::ptrdiff_t stride, std:
   }
 }
 
-void BackwardSpiking(int width, const TileConstants& c, const TraceIn& trace, const float* spike_gradient, const float* rate_gradient, int steps,
-                     float* rows, std::ptrdiff_t stride, float* bias_gradient, std::uint64_t* masks, float* jumps) {
+void BackwardSpiking(int width, const TileConstants& c, const TraceIn& trace, const float* spike_gradient,
+                     const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
+                     std::uint64_t* masks, float* jumps) {
   const auto run = [&](auto plain, auto through_reset) HWY_ATTR {
-    (trace.membranes ? through_reset : plain)(c, trace, spike_gradient, rate_gradient, steps, rows, stride, bias_gradient, masks, jumps);
+    (trace.membranes ? through_reset : plain)(c, trace, spike_gradient, rate_gradient, steps, rows, stride,
+                                              bias_gradient, masks, jumps);
   };
   if (width == 64) return run(spiking<64, false>, spiking<64, true>);
   if (width == 32) return run(spiking<32, false>, spiking<32, true>);
   run(spiking<16, false>, spiking<16, true>);
 }
 
-void BackwardMembrane(int width, const TileConstants& c, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient) {
+void BackwardMembrane(int width, const TileConstants& c, int steps, float* rows, std::ptrdiff_t stride,
+                      float* bias_gradient) {
   if (width == 64) return membrane_only<64>(c, steps, rows, stride, bias_gradient);
   if (width == 32) return membrane_only<32>(c, steps, rows, stride, bias_gradient);
   membrane_only<16>(c, steps, rows, stride, bias_gradient);
 }
 
-void WeightGradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first, std::uint32_t last,
-                    const float* rows, std::ptrdiff_t stride, float* gradient) {
+void WeightGradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
+                    std::uint32_t last, const float* rows, std::ptrdiff_t stride, float* gradient) {
   if (width == 64) return weights<64>(starts, event_rows, first, last, rows, stride, gradient);
   if (width == 32) return weights<32>(starts, event_rows, first, last, rows, stride, gradient);
   weights<16>(starts, event_rows, first, last, rows, stride, gradient);
 }
 
-void InputGradient(int width, const float* tile, const float* rows, std::ptrdiff_t stride, std::size_t row_count, const std::uint32_t* offsets,
-                   const std::uint32_t* ids, float* out) {
+void InputGradient(int width, const float* tile, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
+                   const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
   if (width == 64) return inputs<64>(tile, rows, stride, row_count, offsets, ids, out);
   if (width == 32) return inputs<32>(tile, rows, stride, row_count, offsets, ids, out);
   inputs<16>(tile, rows, stride, row_count, offsets, ids, out);
@@ -238,23 +248,25 @@ HWY_EXPORT(WeightGradient);
 HWY_EXPORT(InputGradient);
 HWY_EXPORT(AddInOrder);
 
-void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient, const float* rate_gradient,
-                      int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient, std::uint64_t* spike_masks, float* jumps) {
+void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
+                      const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
+                      std::uint64_t* spike_masks, float* jumps) {
   HWY_DYNAMIC_DISPATCH(BackwardSpiking)
   (width, constants, trace, spike_gradient, rate_gradient, steps, rows, stride, bias_gradient, spike_masks, jumps);
 }
 
-void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient) {
+void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride,
+                       float* bias_gradient) {
   HWY_DYNAMIC_DISPATCH(BackwardMembrane)(width, constants, steps, rows, stride, bias_gradient);
 }
 
-void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first, std::uint32_t last,
-                     const float* rows, std::ptrdiff_t stride, float* gradient) {
+void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
+                     std::uint32_t last, const float* rows, std::ptrdiff_t stride, float* gradient) {
   HWY_DYNAMIC_DISPATCH(WeightGradient)(width, starts, event_rows, first, last, rows, stride, gradient);
 }
 
-void input_gradient(int width, const float* tile, const float* rows, std::ptrdiff_t stride, std::size_t row_count, const std::uint32_t* offsets,
-                    const std::uint32_t* ids, float* out) {
+void input_gradient(int width, const float* tile, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
+                    const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
   HWY_DYNAMIC_DISPATCH(InputGradient)(width, tile, rows, stride, row_count, offsets, ids, out);
 }
 

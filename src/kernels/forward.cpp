@@ -1,4 +1,5 @@
-// Forward passes of a tile: the loop over time is inside, the carried membranes stay in registers, and each input spike adds one row of weights.
+// Forward passes of a tile: the loop over time is inside, the carried membranes stay in registers, and each input spike
+// adds one row of weights.
 #include "kernels/kernels.hpp"
 
 #include <bit>
@@ -18,7 +19,8 @@ namespace {
 #include "network/models/lif.inl.hpp"
 #include "network/surrogates.inl.hpp"
 
-/// I[t] without the gain: bias plus the rows of the step's spikes in ascending id, or bias plus a row made by a matrix product.
+/// I[t] without the gain: bias plus the rows of the step's spikes in ascending id, or bias plus a row made by a matrix
+/// product.
 template <int kVectors>
 HWY_INLINE void input_of_step(const TileInput& input, int step, Lanes (&sum)[kVectors]) {
   SPIKELOOM_UNROLL
@@ -53,8 +55,8 @@ std::size_t spiking(const TileInput& input, const TileConstants& c, int steps, c
     SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       const int at = i * kLanes;
-      const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at), load(c.spiked_slope + at),
-                                            load(c.spiked_offset + at)};
+      const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at),
+                                            load(c.spiked_slope + at), load(c.spiked_offset + at)};
       const Lanes membrane = Lif::integrate(constants, carry[i], sum[i]);
       const LaneMask spiked = Lif::fires(constants, membrane);
       const LaneMask active = (membrane > load(c.window_low + at)) & (membrane <= load(c.window_high + at));
@@ -67,7 +69,8 @@ std::size_t spiking(const TileInput& input, const TileConstants& c, int steps, c
     out.counts[step] = static_cast<std::uint8_t>(std::popcount(listed));
     for (; listed != 0; listed &= listed - 1, ++entries) {
       const int column = std::countr_zero(listed);
-      out.codes[entries] = static_cast<std::uint8_t>(column | (spiked_bits >> column & 1) << 6 | (active_bits >> column & 1) << 7);
+      out.codes[entries] =
+          static_cast<std::uint8_t>(column | (spiked_bits >> column & 1) << 6 | (active_bits >> column & 1) << 7);
       out.membranes[entries] = membranes[column];
     }
   }
@@ -94,7 +97,8 @@ void membrane_only(const TileInput& input, const TileConstants& c, int steps, fl
 }
 
 template <class Surrogate>
-void derivatives_of(float slope, float amplitude, float threshold, const float* membranes, std::size_t count, float* derivatives) {
+void derivatives_of(float slope, float amplitude, float threshold, const float* membranes, std::size_t count,
+                    float* derivatives) {
   const SurrogateConstants<Lanes> constants{lanes(slope), lanes(amplitude), lanes(1.0f)};
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -108,26 +112,33 @@ void derivatives_of(float slope, float amplitude, float threshold, const float* 
   for (std::size_t j = i; j < count; ++j) derivatives[j] = rest[j - i];
 }
 
-std::size_t ForwardSpiking(int width, const TileInput& input, const TileConstants& constants, int steps, const TraceOut& out) {
+std::size_t ForwardSpiking(int width, const TileInput& input, const TileConstants& constants, int steps,
+                           const TraceOut& out) {
   if (width == 64) return spiking<64>(input, constants, steps, out);
   if (width == 32) return spiking<32>(input, constants, steps, out);
   return spiking<16>(input, constants, steps, out);
 }
 
-void ForwardMembrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane, std::ptrdiff_t stride) {
+void ForwardMembrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
+                     std::ptrdiff_t stride) {
   if (width == 64) return membrane_only<64>(input, constants, steps, membrane, stride);
   if (width == 32) return membrane_only<32>(input, constants, steps, membrane, stride);
   return membrane_only<16>(input, constants, steps, membrane, stride);
 }
 
-void SurrogateDerivatives(SurrogateKind kind, float slope, float amplitude, float threshold, const float* membranes, std::size_t count,
-                          float* derivatives) {
+void SurrogateDerivatives(SurrogateKind kind, float slope, float amplitude, float threshold, const float* membranes,
+                          std::size_t count, float* derivatives) {
   switch (kind) {
-    case SurrogateKind::superspike: return derivatives_of<SuperSpike>(slope, amplitude, threshold, membranes, count, derivatives);
-    case SurrogateKind::triangle: return derivatives_of<Triangle>(slope, amplitude, threshold, membranes, count, derivatives);
-    case SurrogateKind::box: return derivatives_of<Box>(slope, amplitude, threshold, membranes, count, derivatives);
-    case SurrogateKind::quadratic: return derivatives_of<Quadratic>(slope, amplitude, threshold, membranes, count, derivatives);
-    case SurrogateKind::arctan: return derivatives_of<Arctan>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::superspike:
+      return derivatives_of<SuperSpike>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::triangle:
+      return derivatives_of<Triangle>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::box:
+      return derivatives_of<Box>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::quadratic:
+      return derivatives_of<Quadratic>(slope, amplitude, threshold, membranes, count, derivatives);
+    case SurrogateKind::arctan:
+      return derivatives_of<Arctan>(slope, amplitude, threshold, membranes, count, derivatives);
   }
 }
 
@@ -144,18 +155,22 @@ HWY_EXPORT(ForwardSpiking);
 HWY_EXPORT(ForwardMembrane);
 HWY_EXPORT(SurrogateDerivatives);
 
-std::size_t forward_spiking(int width, const TileInput& input, const TileConstants& constants, int steps, const TraceOut& out) {
+std::size_t forward_spiking(int width, const TileInput& input, const TileConstants& constants, int steps,
+                            const TraceOut& out) {
   return HWY_DYNAMIC_DISPATCH(ForwardSpiking)(width, input, constants, steps, out);
 }
 
-void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane, std::ptrdiff_t stride) {
+void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
+                      std::ptrdiff_t stride) {
   HWY_DYNAMIC_DISPATCH(ForwardMembrane)(width, input, constants, steps, membrane, stride);
 }
 
-void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count, float* derivatives) {
+void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count,
+                           float* derivatives) {
   const SurrogateNumbers numbers = surrogate_numbers(surrogate);
   HWY_DYNAMIC_DISPATCH(SurrogateDerivatives)
-  (surrogate.kind, static_cast<float>(numbers.slope), static_cast<float>(numbers.amplitude), threshold, membranes, count, derivatives);
+  (surrogate.kind, static_cast<float>(numbers.slope), static_cast<float>(numbers.amplitude), threshold, membranes,
+   count, derivatives);
 }
 
 }  // namespace spikeloom::kernels

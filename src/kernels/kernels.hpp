@@ -1,8 +1,10 @@
-// The hot loops. Each works on one tile: `width` (16, 32 or 64) neighbouring neurons whose weights lie together, (inputs, width) row-major, and on the
-// rows (sample, step) of one or some samples. All arrays of `width` floats are aligned to 64 bytes. Dispatched at run time to the best instruction set.
+// The hot loops. Each works on one tile: `width` (16, 32 or 64) neighbouring neurons whose weights lie together,
+// (inputs, width) row-major, and on the rows (sample, step) of one or some samples. All arrays of `width` floats are
+// aligned to 64 bytes. Dispatched at run time to the best instruction set.
 //
-// What the bits depend on (DESIGN: determinism): forward, ascending input id; weight gradient, one accumulator per column in (sample, step) order; input
-// gradient, 16 virtual lanes and one fixed reduction tree. So all instruction sets with FMA give the same bits.
+// What the bits depend on (DESIGN: determinism): forward, ascending input id; weight gradient, one accumulator per
+// column in (sample, step) order; input gradient, 16 virtual lanes and one fixed reduction tree. So all instruction
+// sets with FMA give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +32,9 @@ struct TileConstants {
   const float* window_high;
 };
 
-/// Where a sample's input comes from: spikes (ids of step t are ids[offsets[t]] .. ids[offsets[t+1]]) times `weights`, or, if `currents` is set, rows
-/// (steps, current_stride) of W s as a matrix product made them. `bias` is added to both.
+/// Where a sample's input comes from: spikes (ids of step t are ids[offsets[t]] .. ids[offsets[t+1]]) times `weights`,
+/// or, if `currents` is set, rows (steps, current_stride) of W s as a matrix product made them. `bias` is added to
+/// both.
 struct TileInput {
   const float* weights = nullptr;
   const float* bias = nullptr;
@@ -41,8 +44,8 @@ struct TileInput {
   std::ptrdiff_t current_stride = 0;
 };
 
-/// Lists that the forward pass writes for one sample: counts[t] entries of step t, then codes and membranes of all steps one after the other.
-/// Room for steps counts and steps * width codes and membranes.
+/// Lists that the forward pass writes for one sample: counts[t] entries of step t, then codes and membranes of all
+/// steps one after the other. Room for steps counts and steps * width codes and membranes.
 struct TraceOut {
   std::uint8_t* counts;
   std::uint8_t* codes;
@@ -50,15 +53,19 @@ struct TraceOut {
 };
 
 /// All steps of one sample of a tile of LIF neurons. Returns the number of entries.
-std::size_t forward_spiking(int width, const TileInput& input, const TileConstants& constants, int steps, const TraceOut& out);
+std::size_t forward_spiking(int width, const TileInput& input, const TileConstants& constants, int steps,
+                            const TraceOut& out);
 
 /// All steps of one sample of a tile of leaky integrators: writes u to membrane[t * stride + column].
-void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane, std::ptrdiff_t stride);
+void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
+                      std::ptrdiff_t stride);
 
 /// h(u - threshold) of `count` membranes; no window.
-void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count, float* derivatives);
+void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count,
+                           float* derivatives);
 
-/// What the delta recursion of one sample reads: the sample's lists as the forward pass wrote them, with h in place of the membranes.
+/// What the delta recursion of one sample reads: the sample's lists as the forward pass wrote them, with h in place of
+/// the membranes.
 struct TraceIn {
   const std::uint8_t* counts;
   const std::uint8_t* codes;
@@ -66,36 +73,42 @@ struct TraceIn {
   const float* membranes = nullptr;  // only with the gradient through the reset
 };
 
-/// Delta recursion of one sample of a tile of LIF neurons, backwards in time. `spike_gradient` holds dLoss/ds of the active entries, in list order;
-/// `rate_gradient` (width) is added to each. Writes k delta[t] to rows[t * stride + column] and adds its sum over t, last step first, to bias_gradient.
-/// `spike_masks` (steps) and, with trace.membranes, `jumps` (steps * width) are scratch.
-void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient, const float* rate_gradient,
-                      int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient, std::uint64_t* spike_masks, float* jumps);
+/// Delta recursion of one sample of a tile of LIF neurons, backwards in time. `spike_gradient` holds dLoss/ds of the
+/// active entries, in list order; `rate_gradient` (width) is added to each. Writes k delta[t] to rows[t * stride +
+/// column] and adds its sum over t, last step first, to bias_gradient. `spike_masks` (steps) and, with trace.membranes,
+/// `jumps` (steps * width) are scratch.
+void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
+                      const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
+                      std::uint64_t* spike_masks, float* jumps);
 
 /// The same for leaky integrators: `rows` holds dLoss/du[t] on entry and k delta[t] on return.
-void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient);
+void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride,
+                       float* bias_gradient);
 
 /// gradient[id] (width) += sum of rows[r] over the events r of input id, for ids in [first, last); the events of id are
 /// event_rows[starts[id]] .. event_rows[starts[id + 1]], ascending.
-void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first, std::uint32_t last,
-                     const float* rows, std::ptrdiff_t stride, float* gradient);
+void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
+                     std::uint32_t last, const float* rows, std::ptrdiff_t stride, float* gradient);
 
-/// out[e - offsets[0]] = rows[r] . weights[ids[e]] for the events e of rows r in [0, row_count): event e of row r in [offsets[r], offsets[r+1]).
-void input_gradient(int width, const float* weights, const float* rows, std::ptrdiff_t stride, std::size_t row_count, const std::uint32_t* offsets,
-                    const std::uint32_t* ids, float* out);
+/// out[e - offsets[0]] = rows[r] . weights[ids[e]] for the events e of rows r in [0, row_count): event e of row r in
+/// [offsets[r], offsets[r+1]).
+void input_gradient(int width, const float* weights, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
+                    const std::uint32_t* offsets, const std::uint32_t* ids, float* out);
 
 /// sum[e] = parts[0][e] + parts[1][e] + ..., from left to right.
 void add_in_order(const std::vector<const float*>& parts, std::size_t count, float* sum);
 
 /// out[r] (width) = bias + sum over i of x[r * x_stride + i] weights[i] (ascending i): a linear layer on dense inputs.
-void linear_rows(int width, const float* x, std::ptrdiff_t x_stride, int inputs, const float* weights, const float* bias, std::size_t rows, float* out,
-                 std::ptrdiff_t out_stride);
+void linear_rows(int width, const float* x, std::ptrdiff_t x_stride, int inputs, const float* weights,
+                 const float* bias, std::size_t rows, float* out, std::ptrdiff_t out_stride);
 
-/// gradient[i] (width) += sum over rows of x[r * x_stride + i] rows[r], i < inputs, rows ascending: its weight gradient.
-void linear_weight_gradient(int width, const float* x, std::ptrdiff_t x_stride, int inputs, const float* rows, std::ptrdiff_t stride,
-                            std::size_t row_count, float* gradient);
+/// gradient[i] (width) += sum over rows of x[r * x_stride + i] rows[r], i < inputs, rows ascending: its weight
+/// gradient.
+void linear_weight_gradient(int width, const float* x, std::ptrdiff_t x_stride, int inputs, const float* rows,
+                            std::ptrdiff_t stride, std::size_t row_count, float* gradient);
 
-/// Names of the instruction sets that this binary has and this CPU can run, best first; the one in use is the first unless limited.
+/// Names of the instruction sets that this binary has and this CPU can run, best first; the one in use is the first
+/// unless limited.
 std::vector<std::string> available_targets();
 /// Uses only the named instruction set from now on (tests); an empty name lifts the limit. Not while kernels run.
 void limit_to_target(const std::string& name);

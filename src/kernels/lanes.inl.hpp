@@ -1,4 +1,5 @@
-// A register of neurons as a number: what the model files compute with inside the kernels. Included by every kernel once per instruction set.
+// A register of neurons as a number: what the model files compute with inside the kernels. Included by every kernel
+// once per instruction set.
 
 // clang-format off
 #if defined(SPIKELOOM_KERNELS_LANES_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
@@ -11,8 +12,8 @@
 
 #include <hwy/highway.h>
 
-// Loops over the registers of a tile must be unrolled for the sums to stay in registers: rolled, each row-add goes through memory and takes three times as
-// long (GCC 12 at -O2; Sapphire Rapids, 2026).
+// Loops over the registers of a tile must be unrolled for the sums to stay in registers: rolled, each row-add goes
+// through memory and takes three times as long (GCC 12 at -O2; Sapphire Rapids, 2026).
 #ifndef SPIKELOOM_UNROLL
 #define SPIKELOOM_UNROLL _Pragma("GCC unroll 16")
 #endif
@@ -23,7 +24,8 @@ namespace spikeloom::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<Floats>;
-inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Floats()));  // exact on all targets that are built: none is scalable
+inline constexpr int kLanes =
+    static_cast<int>(hn::MaxLanes(Floats()));  // exact on all targets that are built: none is scalable
 
 struct Lanes {
   FloatVector v;
@@ -50,7 +52,8 @@ HWY_INLINE Lanes select(LaneMask mask, Lanes yes, Lanes no) { return {hn::IfThen
 HWY_INLINE Lanes abs_of(Lanes a) { return {hn::Abs(a.v)}; }
 HWY_INLINE Lanes max_of(Lanes a, Lanes b) { return {hn::Max(a.v, b.v)}; }
 
-/// Values below 1e-30 become 0: decaying membranes and deltas would otherwise reach the subnormals, which are slow on every CPU.
+/// Values below 1e-30 become 0: decaying membranes and deltas would otherwise reach the subnormals, which are slow on
+/// every CPU.
 HWY_INLINE Lanes flush_tiny(Lanes a) {
   return {hn::IfThenElseZero(hn::Ge(hn::Abs(a.v), hn::Set(Floats(), 1e-30f)), a.v)};
 }

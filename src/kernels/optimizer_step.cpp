@@ -1,5 +1,5 @@
-// Optimiser steps as plain loops, compiled once per instruction set and vectorised by the compiler: they are bound by memory, and nothing here needs more
-// than correctly rounded +, -, *, / and sqrt, so the bits are the same everywhere.
+// Optimiser steps as plain loops, compiled once per instruction set and vectorised by the compiler: they are bound by
+// memory, and nothing here needs more than correctly rounded +, -, *, / and sqrt, so the bits are the same everywhere.
 #include "kernels/optimizer_step.hpp"
 
 #include <cstdint>
@@ -73,7 +73,8 @@ namespace spikeloom {
 HWY_EXPORT(AdamStepOf);
 HWY_EXPORT(SgdStepOf);
 
-BlockFault adam_step(const AdamStep& step, float* value, const float* gradient, float* first, float* second, std::size_t count) {
+BlockFault adam_step(const AdamStep& step, float* value, const float* gradient, float* first, float* second,
+                     std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(AdamStepOf)(step, value, gradient, first, second, count);
 }
 

@@ -2,15 +2,16 @@
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
-#include "kernels/kernels.hpp"
 #include <spikeloom/error.hpp>
+#include "kernels/kernels.hpp"
 
 namespace spikeloom::kernels {
 
 std::vector<std::string> available_targets() {
   std::vector<std::string> names;
   // Highway's bits grow towards the older instruction sets.
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) names.emplace_back(hwy::TargetName(left & -left));
+  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
+    names.emplace_back(hwy::TargetName(left & -left));
   return names;
 }
 

@@ -118,10 +118,11 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
                                 last.name)};
   }
   if (loss.kind == LossKind::spike_count && !last.spiking()) {
-    return Conflict{{"loss.kind", last_key},
-                    fmt::format("loss.kind = \"spike_count\" needs a last layer that spikes (neuron = \"lif\"), but {} is {}; "
-                                "for membranes there are cross_entropy and squared_error",
-                                last.name, neuron_name(last.neuron))};
+    return Conflict{
+        {"loss.kind", last_key},
+        fmt::format("loss.kind = \"spike_count\" needs a last layer that spikes (neuron = \"lif\"), but {} is {}; "
+                    "for membranes there are cross_entropy and squared_error",
+                    last.name, neuron_name(last.neuron))};
   }
   const bool counted = loss.decision == DecisionKind::automatic || loss.decision == DecisionKind::sum ||
                        loss.decision == DecisionKind::mean;

@@ -12,11 +12,15 @@ namespace {
 /// Half the width of where the surrogate is not zero.
 double half_support(const SurrogateSpec& surrogate) {
   switch (surrogate.kind) {
-    case SurrogateKind::triangle: return 1.0;
-    case SurrogateKind::box: return 0.5;
-    case SurrogateKind::quadratic: return 1.0 / surrogate.beta;
+    case SurrogateKind::triangle:
+      return 1.0;
+    case SurrogateKind::box:
+      return 0.5;
+    case SurrogateKind::quadratic:
+      return 1.0 / surrogate.beta;
     case SurrogateKind::superspike:
-    case SurrogateKind::arctan: break;
+    case SurrogateKind::arctan:
+      break;
   }
   return std::numeric_limits<double>::infinity();
 }
@@ -29,10 +33,14 @@ struct SpikedBranch {
 
 SpikedBranch spiked_branch(ResetKind reset, double decay, double threshold) {
   switch (reset) {
-    case ResetKind::zero: return {0.0, 0.0};
-    case ResetKind::subtract: return {decay, -decay * threshold};
-    case ResetKind::subtract_after_decay: return {decay, -threshold};
-    case ResetKind::none: return {decay, 0.0};
+    case ResetKind::zero:
+      return {0.0, 0.0};
+    case ResetKind::subtract:
+      return {decay, -decay * threshold};
+    case ResetKind::subtract_after_decay:
+      return {decay, -threshold};
+    case ResetKind::none:
+      return {decay, 0.0};
   }
   throw InternalError("unknown reset");
 }
@@ -68,10 +76,14 @@ template NeuronConstants<double> neuron_constants(const LayerSpec&, std::span<co
 SurrogateNumbers surrogate_numbers(const SurrogateSpec& surrogate) {
   switch (surrogate.kind) {
     case SurrogateKind::superspike:
-    case SurrogateKind::quadratic: return {surrogate.beta, 1.0};
-    case SurrogateKind::triangle: return {1.0, surrogate.gamma};
-    case SurrogateKind::box: return {1.0, 1.0};
-    case SurrogateKind::arctan: return {std::numbers::pi * surrogate.beta / 2.0, surrogate.beta / 2.0};
+    case SurrogateKind::quadratic:
+      return {surrogate.beta, 1.0};
+    case SurrogateKind::triangle:
+      return {1.0, surrogate.gamma};
+    case SurrogateKind::box:
+      return {1.0, 1.0};
+    case SurrogateKind::arctan:
+      return {std::numbers::pi * surrogate.beta / 2.0, surrogate.beta / 2.0};
   }
   throw InternalError("unknown surrogate");
 }

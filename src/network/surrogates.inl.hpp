@@ -1,5 +1,6 @@
-// Surrogate derivatives h(x) of the spike, x = u - theta; formulas and sources in docs/training.md. The window is applied by the caller.
-// Included inside a namespace, once per instruction set, like models/lif.inl.hpp; needs also abs_of, max_of and square-free arithmetic only.
+// Surrogate derivatives h(x) of the spike, x = u - theta; formulas and sources in docs/training.md. The window is
+// applied by the caller. Included inside a namespace, once per instruction set, like models/lif.inl.hpp; needs also
+// abs_of, max_of and square-free arithmetic only.
 
 template <class Number>
 struct SurrogateConstants {

@@ -3,8 +3,8 @@
 namespace spikeloom {
 namespace {
 
-/// A tile is as wide as four 16-lane registers, so that the carried membranes and the sums fit the registers beside each other; layers of at most 32
-/// or 16 neurons (readouts) take a narrower one instead of padding.
+/// A tile is as wide as four 16-lane registers, so that the carried membranes and the sums fit the registers beside
+/// each other; layers of at most 32 or 16 neurons (readouts) take a narrower one instead of padding.
 int tile_width(int size) {
   if (size <= 16) return 16;
   if (size <= 32) return 32;
@@ -22,7 +22,8 @@ Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers) {
     placed.tile_width = tile_width(layer.size);
     placed.tiles = (layer.size + placed.tile_width - 1) / placed.tile_width;
     // Neighbouring tiles to one worker, as evenly as whole tiles allow.
-    for (int tile = 0; tile < placed.tiles; ++tile) placed.worker_of_tile.push_back(static_cast<int>(static_cast<std::int64_t>(tile) * workers / placed.tiles));
+    for (int tile = 0; tile < placed.tiles; ++tile)
+      placed.worker_of_tile.push_back(static_cast<int>(static_cast<std::int64_t>(tile) * workers / placed.tiles));
   }
   return plan;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <spikeloom/error.hpp>
 #include "core/random.hpp"
 #include "core/worker_team.hpp"
 #include "data/spike_batch.hpp"
@@ -14,21 +15,23 @@
 #include "plan/plan.hpp"
 #include "train/losses.hpp"
 #include "train/optimizer.hpp"
-#include <spikeloom/error.hpp>
 
 namespace spikeloom {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
 }
 
-/// LIF layers, alpha 0.95, reset to zero, SuperSpike with the window [0.9, inf]; a leaky integrator with cross-entropy at every step above them.
+/// LIF layers, alpha 0.95, reset to zero, SuperSpike with the window [0.9, inf]; a leaky integrator with cross-entropy
+/// at every step above them.
 Configuration configuration_of(const BenchmarkNet& net, const BenchmarkOptions& options) {
   Configuration configuration;
   NetworkSpec& network = configuration.network;
@@ -60,7 +63,8 @@ SpikeDataset synthetic_spikes(const NetworkSpec& network, int samples, double ac
     for (std::uint64_t cell = 0; activity > 0.0; ++cell) {
       cell += static_cast<std::uint64_t>(std::log1p(-random.uniform()) / log_miss);
       if (cell >= cells) break;
-      events.push_back({static_cast<std::int64_t>(cell / network.channels) * 1000, static_cast<std::uint32_t>(cell % network.channels)});
+      events.push_back({static_cast<std::int64_t>(cell / network.channels) * 1000,
+                        static_cast<std::uint32_t>(cell % network.channels)});
     }
     data.add(events, static_cast<int>(random.below(network.outputs())), -1, "synthetic");
   }
@@ -68,13 +72,15 @@ SpikeDataset synthetic_spikes(const NetworkSpec& network, int samples, double ac
 }
 
 /// Scales the weights, layer by layer, until each hidden layer fires at the wanted rate.
-void set_activity(Engine& engine, Parameters& parameters, const SpikeBatch& batch, const ReadoutLoss& loss, double activity) {
+void set_activity(Engine& engine, Parameters& parameters, const SpikeBatch& batch, const ReadoutLoss& loss,
+                  double activity) {
   for (std::size_t l = 0; l + 1 < parameters.layers.size(); ++l) {
     const std::vector<float> weight = parameters.layers[l].weight;
     double low = 1e-3, high = 1e3;
     for (int i = 0; i < 16; ++i) {
       const double scale = std::sqrt(low * high);
-      for (std::size_t w = 0; w < weight.size(); ++w) parameters.layers[l].weight[w] = static_cast<float>(weight[w] * scale);
+      for (std::size_t w = 0; w < weight.size(); ++w)
+        parameters.layers[l].weight[w] = static_cast<float>(weight[w] * scale);
       engine.import_parameters(parameters);
       (engine.evaluate(batch, loss).layers[l].activity < activity ? low : high) = scale;
     }
@@ -109,7 +115,8 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
   const int batch_size = options.batch.value_or(net.batch);
   WorkerTeam team(options.threads > 0 ? options.threads : available_cores());
   Engine engine(configuration.network, make_plan(configuration.network, options.mode, team.size()), team);
-  const SpikeDataset data = synthetic_spikes(configuration.network, 3 * batch_size, options.input_activity.value_or(net.input_activity));
+  const SpikeDataset data =
+      synthetic_spikes(configuration.network, 3 * batch_size, options.input_activity.value_or(net.input_activity));
   const auto loss = make_readout_loss(configuration.loss, configuration.network);
 
   std::vector<std::uint32_t> few(std::min(batch_size, 4));

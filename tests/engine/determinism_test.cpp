@@ -13,7 +13,8 @@
 namespace spikeloom::testing {
 namespace {
 
-/// Feed-forward net with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
+/// Feed-forward net with every kind of layer that training knows: two spiking layers of several tiles each, and a
+/// readout.
 Case training_case(bool linear_on_integrator) {
   Case test;
   test.network.channels = 130;
@@ -23,8 +24,10 @@ Case training_case(bool linear_on_integrator) {
   test.network.layers[1].reset = ResetKind::subtract;
   test.network.layers[0].rate_upper_weight = 1.0;
   test.network.layers[0].rate_upper = 0.01;
-  if (linear_on_integrator) test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
-  test.network.layers.push_back(readout_layer("output", 20, linear_on_integrator ? NeuronKind::linear : NeuronKind::leaky_integrator));
+  if (linear_on_integrator)
+    test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
+  test.network.layers.push_back(
+      readout_layer("output", 20, linear_on_integrator ? NeuronKind::linear : NeuronKind::leaky_integrator));
   test.batch = random_batch(17, 40, 130, 20, 0.05, RandomStream(5, "batch"));
   test.parameters = random_parameters(test.network, 0.05, Liveliness::ordinary, RandomStream(5, "parameters"));
   return test;
@@ -74,7 +77,8 @@ class Determinism : public ::testing::TestWithParam<std::tuple<EngineMode, bool>
 TEST_P(Determinism, WeightsAfterTwentyStepsAreTheSameForAnyNumberOfThreads) {
   for (const double clip : {0.0, 0.05}) {
     const std::vector<float> one = trained(test_, {mode(), 1, clip});
-    for (const int workers : {2, 3, 7}) EXPECT_TRUE(same_bits(one, trained(test_, {mode(), workers, clip}))) << workers << " threads, clip " << clip;
+    for (const int workers : {2, 3, 7})
+      EXPECT_TRUE(same_bits(one, trained(test_, {mode(), workers, clip}))) << workers << " threads, clip " << clip;
   }
 }
 
@@ -96,7 +100,8 @@ TEST_P(Determinism, WeightsDoNotDependOnGroupSizes) {
   for (const int rows : {1, 40, 200, 100000}) {
     for (const std::size_t budget : {std::size_t{1}, std::size_t{1} << 15}) {
       const auto groups = [=](Plan& plan) { plan.delta_rows = rows, plan.partial_budget_bytes = budget; };
-      EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 2, 0.0, groups}))) << rows << " rows, " << budget << " bytes";
+      EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 2, 0.0, groups})))
+          << rows << " rows, " << budget << " bytes";
     }
   }
 }
@@ -104,12 +109,15 @@ TEST_P(Determinism, WeightsDoNotDependOnGroupSizes) {
 TEST_P(Determinism, TrainingChangesTheWeights) {
   const std::vector<float> after = trained(test_, {mode(), 1});
   std::size_t changed = 0;
-  for (std::size_t i = 0; i < test_.parameters.layers[0].weight.size(); ++i) changed += after[i] != test_.parameters.layers[0].weight[i];
+  for (std::size_t i = 0; i < test_.parameters.layers[0].weight.size(); ++i)
+    changed += after[i] != test_.parameters.layers[0].weight[i];
   EXPECT_GT(changed, test_.parameters.layers[0].weight.size() / 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
-                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic), ::testing::Bool()));
+                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense,
+                                                              EngineMode::automatic),
+                                            ::testing::Bool()));
 
 TEST(InstructionSets, WeightsAreTheSameOnAllThatHaveFma) {
   const Case test = training_case(false);

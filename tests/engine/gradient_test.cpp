@@ -19,29 +19,35 @@ template <class Number>
 ReferenceLoss<Number> reference_loss(const Case& test, const std::vector<std::vector<int>>& max_steps) {
   const LayerSpec& last = test.network.layers.back();
   const int steps = test.batch.steps, classes = last.size;
-  return [&test, &max_steps, &last, steps, classes](int sample, const Number* output, Number* gradient, int label, Number scale) {
+  return [&test, &max_steps, &last, steps, classes](int sample, const Number* output, Number* gradient, int label,
+                                                    Number scale) {
     if (last.spiking()) {
       std::vector<std::uint32_t> counts(classes);
       for (int c = 0; c < classes; ++c) counts[c] = static_cast<std::uint32_t>(output[c]);
-      return count_loss<Number>(test.loss, counts.data(), gradient, steps, classes, label, static_cast<double>(scale)).loss;
+      return count_loss<Number>(test.loss, counts.data(), gradient, steps, classes, label, static_cast<double>(scale))
+          .loss;
     }
     MembraneLoss<Number> loss;
     const int* forced = max_steps.empty() ? nullptr : max_steps[sample].data();
-    return loss.evaluate(test.loss, output, gradient, steps, classes, classes, label, static_cast<double>(scale), forced).loss;
+    return loss
+        .evaluate(test.loss, output, gradient, steps, classes, classes, label, static_cast<double>(scale), forced)
+        .loss;
   };
 }
 
 template <class Number>
 double norm_of_difference(const std::vector<Number>& a, const std::vector<double>& b) {
   double sum = 0.0;
-  for (std::size_t i = 0; i < b.size(); ++i) sum += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+  for (std::size_t i = 0; i < b.size(); ++i)
+    sum += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
   return std::sqrt(sum);
 }
 
 double norm(const std::vector<double>& a) { return norm_of_difference(std::vector<double>(a.size(), 0.0), a); }
 
 /// `fast`, `single` and `exact` are one parameter's gradients by the engine, by dense float32 and by dense float64.
-void expect_close(const std::string& name, const std::vector<float>& fast, const std::vector<float>& single, const std::vector<double>& exact) {
+void expect_close(const std::string& name, const std::vector<float>& fast, const std::vector<float>& single,
+                  const std::vector<double>& exact) {
   ASSERT_EQ(fast.size(), exact.size()) << name;
   const double size = norm(exact);
   if (size < 1e-30) {
@@ -50,7 +56,8 @@ void expect_close(const std::string& name, const std::vector<float>& fast, const
   }
   const double error = norm_of_difference(fast, exact) / size;
   const double single_error = norm_of_difference(single, exact) / size;
-  EXPECT_LE(error, std::min(1e-4, std::max(1e-5, 3.0 * single_error))) << name << ": dense float32 has " << single_error;
+  EXPECT_LE(error, std::min(1e-4, std::max(1e-5, 3.0 * single_error)))
+      << name << ": dense float32 has " << single_error;
 }
 
 struct Totals {
@@ -73,18 +80,23 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
 
   std::vector<ForcedDecisions> forced;
   for (std::size_t l = 0; l < test.network.layers.size(); ++l) {
-    if (test.network.layers[l].spiking()) forced.push_back({engine.spikes(static_cast<int>(l)), engine.active(static_cast<int>(l))});
+    if (test.network.layers[l].spiking())
+      forced.push_back({engine.spikes(static_cast<int>(l)), engine.active(static_cast<int>(l))});
   }
   std::vector<std::vector<int>> max_steps;
   const int classes = test.network.outputs();
   if (!test.network.layers.back().spiking()) {
     const LayerRecord record = engine.record(test.batch, static_cast<int>(test.network.layers.size()) - 1, false, true);
     for (int s = 0; s < test.batch.samples; ++s) {
-      max_steps.push_back(find_max_steps(record.membrane.data() + static_cast<std::size_t>(s) * test.batch.steps * classes, test.batch.steps, classes, classes));
+      max_steps.push_back(
+          find_max_steps(record.membrane.data() + static_cast<std::size_t>(s) * test.batch.steps * classes,
+                         test.batch.steps, classes, classes));
     }
   }
-  const auto exact = reference_step<double>(test.network, test.parameters, test.batch, reference_loss<double>(test, max_steps), forced, test.window_low);
-  const auto single = reference_step<float>(test.network, test.parameters, test.batch, reference_loss<float>(test, max_steps), forced, test.window_low);
+  const auto exact = reference_step<double>(test.network, test.parameters, test.batch,
+                                            reference_loss<double>(test, max_steps), forced, test.window_low);
+  const auto single = reference_step<float>(test.network, test.parameters, test.batch,
+                                            reference_loss<float>(test, max_steps), forced, test.window_low);
   EXPECT_NEAR(result.loss, exact.loss, 1e-5 * std::max(1.0, std::fabs(exact.loss)));
   EXPECT_NEAR(result.regulariser, exact.regulariser, 1e-6 * std::max(1.0, exact.regulariser));
   // A decision may only differ where the membrane is at the edge, to rounding.
@@ -94,7 +106,8 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
     if (test.network.layers[l].spiking()) totals.decisions += test.batch.rows() * test.network.layers[l].size;
     const std::string& name = test.network.layers[l].name;
     expect_close(name + ".weight", gradient.layers[l].weight, single.weight_gradient[l], exact.weight_gradient[l]);
-    if (test.network.layers[l].bias) expect_close(name + ".bias", gradient.layers[l].bias, single.bias_gradient[l], exact.bias_gradient[l]);
+    if (test.network.layers[l].bias)
+      expect_close(name + ".bias", gradient.layers[l].bias, single.bias_gradient[l], exact.bias_gradient[l]);
   }
 }
 
@@ -108,24 +121,31 @@ Case random_case(std::uint64_t number) {
   test.network.steps = steps;
   const int hidden = static_cast<int>(random.below(4));
   for (int l = 0; l < hidden; ++l) {
-    test.network.layers.push_back(lif_layer("hidden" + std::to_string(l + 1), static_cast<int>(1 + random.below(steps * samples > 1000 ? 70 : 150))));
+    test.network.layers.push_back(lif_layer("hidden" + std::to_string(l + 1),
+                                            static_cast<int>(1 + random.below(steps * samples > 1000 ? 70 : 150))));
     randomise_layer(test.network.layers.back(), random);
   }
   const int classes = pick(random, {2, 10, 20, 35, 70});
-  test.loss.over = pick(random, {LossOver::steps, LossOver::steps_sum, LossOver::softmax_sum, LossOver::mean, LossOver::max, LossOver::last});
+  test.loss.over = pick(random, {LossOver::steps, LossOver::steps_sum, LossOver::softmax_sum, LossOver::mean,
+                                 LossOver::max, LossOver::last});
   const auto readout = random.below(4);
   if (readout == 0 && hidden > 0) {
     test.network.layers.push_back(lif_layer("output", classes));
     randomise_layer(test.network.layers.back(), random);
     test.loss.kind = pick(random, {LossKind::spike_count, LossKind::squared_error});
   } else {
-    if (readout == 1) test.network.layers.push_back(readout_layer("integrator", static_cast<int>(1 + random.below(150)), NeuronKind::leaky_integrator));
-    test.network.layers.push_back(readout_layer("output", classes, readout == 2 ? NeuronKind::leaky_integrator : NeuronKind::linear));
+    if (readout == 1)
+      test.network.layers.push_back(
+          readout_layer("integrator", static_cast<int>(1 + random.below(150)), NeuronKind::leaky_integrator));
+    test.network.layers.push_back(
+        readout_layer("output", classes, readout == 2 ? NeuronKind::leaky_integrator : NeuronKind::linear));
     test.network.layers.back().bias = random.below(2) == 0;
   }
   test.loss.label_smoothing = pick(random, {0.0, 0.1});
   test.batch = random_batch(samples, steps, test.network.channels, classes, activity, RandomStream(number, "batch"));
-  const Liveliness liveliness = number % 13 == 5 ? Liveliness::silent : number % 13 == 7 ? Liveliness::all_fire : Liveliness::ordinary;
+  const Liveliness liveliness = number % 13 == 5   ? Liveliness::silent
+                                : number % 13 == 7 ? Liveliness::all_fire
+                                                   : Liveliness::ordinary;
   test.parameters = random_parameters(test.network, activity, liveliness, RandomStream(number, "parameters"));
   if (number % 11 == 3) test.window_low = -100.0;
   return test;
@@ -146,16 +166,22 @@ TEST_P(RandomCases, GradientEqualsTheDenseFloat64Reference) {
   EXPECT_GT(totals.decisions, 1'000'000u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, RandomCases, ::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
-                         [](const auto& mode) { return mode.param == EngineMode::sparse ? "sparse" : mode.param == EngineMode::dense ? "dense" : "auto"; });
+INSTANTIATE_TEST_SUITE_P(Modes, RandomCases,
+                         ::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
+                         [](const auto& mode) {
+                           return mode.param == EngineMode::sparse  ? "sparse"
+                                  : mode.param == EngineMode::dense ? "dense"
+                                                                    : "auto";
+                         });
 
 /// Every reset x surrogate x window x gradient through the reset, on one net of three layers.
 TEST(EveryNeuronSetting, GradientEqualsTheDenseFloat64Reference) {
   Totals totals;
   std::uint64_t number = 0;
-  for (const ResetKind reset : {ResetKind::zero, ResetKind::subtract, ResetKind::subtract_after_decay, ResetKind::none}) {
-    for (const SurrogateKind surrogate :
-         {SurrogateKind::superspike, SurrogateKind::triangle, SurrogateKind::box, SurrogateKind::quadratic, SurrogateKind::arctan}) {
+  for (const ResetKind reset :
+       {ResetKind::zero, ResetKind::subtract, ResetKind::subtract_after_decay, ResetKind::none}) {
+    for (const SurrogateKind surrogate : {SurrogateKind::superspike, SurrogateKind::triangle, SurrogateKind::box,
+                                          SurrogateKind::quadratic, SurrogateKind::arctan}) {
       for (const double low : {0.9, -100.0}) {
         for (const bool reset_gradient : {false, true}) {
           Case test;
@@ -171,7 +197,8 @@ TEST(EveryNeuronSetting, GradientEqualsTheDenseFloat64Reference) {
           }
           test.network.layers.push_back(readout_layer("output", 10, NeuronKind::leaky_integrator));
           test.batch = random_batch(9, 30, 45, 10, 0.1, RandomStream(number, "batch"));
-          test.parameters = random_parameters(test.network, 0.1, Liveliness::ordinary, RandomStream(number, "parameters"));
+          test.parameters =
+              random_parameters(test.network, 0.1, Liveliness::ordinary, RandomStream(number, "parameters"));
           SCOPED_TRACE("case " + std::to_string(number++));
           check_gradient(test, EngineMode::sparse, 2, totals);
         }

@@ -37,7 +37,8 @@ void set_activity(Case& test, Engine& engine, double activity) {
     double low = 0.1, high = 10.0;
     for (int i = 0; i < 12; ++i) {
       const double scale = std::sqrt(low * high);
-      for (std::size_t w = 0; w < weight.size(); ++w) test.parameters.layers[l].weight[w] = static_cast<float>(weight[w] * scale);
+      for (std::size_t w = 0; w < weight.size(); ++w)
+        test.parameters.layers[l].weight[w] = static_cast<float>(weight[w] * scale);
       engine.import_parameters(test.parameters);
       (engine.evaluate(test.batch, *loss).layers[l].activity < activity ? low : high) = scale;
     }

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <spikeloom/configuration.hpp>
 #include "core/random.hpp"
 #include "data/spike_batch.hpp"
 #include "network/parameters.hpp"
-#include <spikeloom/configuration.hpp>
 
 namespace spikeloom::testing {
 
@@ -57,8 +57,10 @@ inline SpikeBatch random_batch(int samples, int steps, int neurons, int classes,
   return batch;
 }
 
-/// Weights of a size that makes about a tenth of the neurons fire now and then at the given input activity, decays drawn in the layer's range.
-inline Parameters random_parameters(const NetworkSpec& network, double input_activity, Liveliness liveliness, RandomStream random) {
+/// Weights of a size that makes about a tenth of the neurons fire now and then at the given input activity, decays
+/// drawn in the layer's range.
+inline Parameters random_parameters(const NetworkSpec& network, double input_activity, Liveliness liveliness,
+                                    RandomStream random) {
   Parameters parameters;
   double activity = input_activity;
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
@@ -66,13 +68,17 @@ inline Parameters random_parameters(const NetworkSpec& network, double input_act
     LayerParameters& out = parameters.layers.emplace_back();
     const int inputs = network.inputs_of(l);
     const double decay_mean = (layer.decay.low + layer.decay.high) / 2.0;
-    const double gain = layer.input_scaling == InputScaling::leak ? (1.0 - decay_mean) * layer.input_gain : layer.input_gain;
+    const double gain =
+        layer.input_scaling == InputScaling::leak ? (1.0 - decay_mean) * layer.input_gain : layer.input_gain;
     const double memory = std::min(20.0, 1.0 / (1.0001 - decay_mean));  // steps that add up in the membrane
     const double spread = layer.threshold / (gain * std::sqrt(std::max(1.0, inputs * activity * memory)));
     const double scale = liveliness == Liveliness::silent ? 0.01 : 0.8;
-    for (int i = 0; i < layer.size * inputs; ++i) out.weight.push_back(static_cast<float>(scale * spread * random.normal()));
+    for (int i = 0; i < layer.size * inputs; ++i)
+      out.weight.push_back(static_cast<float>(scale * spread * random.normal()));
     for (int j = 0; j < layer.size; ++j) {
-      if (layer.bias) out.bias.push_back(static_cast<float>(liveliness == Liveliness::all_fire ? 3.0 * layer.threshold / gain : 0.05 * spread * random.normal()));
+      if (layer.bias)
+        out.bias.push_back(static_cast<float>(liveliness == Liveliness::all_fire ? 3.0 * layer.threshold / gain
+                                                                                 : 0.05 * spread * random.normal()));
       out.decay.push_back(static_cast<float>(random.uniform(layer.decay.low, layer.decay.high)));
     }
     activity = 0.1;
@@ -95,8 +101,8 @@ inline void randomise_layer(LayerSpec& layer, RandomStream& random) {
   layer.input_scaling = random.below(3) == 0 ? InputScaling::leak : InputScaling::none;
   layer.input_gain = layer.input_scaling == InputScaling::leak ? 20.0 : pick(random, {1.0, 0.7});
   layer.bias = random.below(3) != 0;
-  layer.surrogate.kind =
-      pick(random, {SurrogateKind::superspike, SurrogateKind::triangle, SurrogateKind::box, SurrogateKind::quadratic, SurrogateKind::arctan});
+  layer.surrogate.kind = pick(random, {SurrogateKind::superspike, SurrogateKind::triangle, SurrogateKind::box,
+                                       SurrogateKind::quadratic, SurrogateKind::arctan});
   layer.surrogate.beta = pick(random, {1.0, 2.0, 10.0});
   layer.surrogate.window_low = pick(random, {0.9, 0.5, -1.0, -100.0});
   layer.surrogate.window_high = pick(random, {std::numeric_limits<double>::infinity(), 1.5, 1.05});

@@ -1,4 +1,5 @@
-// Shows the float64 reference and the sparse engine to tests in other languages; tests/python/reference.py says how it is called.
+// Shows the float64 reference and the sparse engine to tests in other languages; tests/python/reference.py says how it
+// is called.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -7,14 +8,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include <spikeloom/configuration.hpp>
+#include <spikeloom/error.hpp>
 #include "engine/engine.hpp"
 #include "engine/reference.hpp"
 #include "io/safetensors.hpp"
 #include "train/loss_formulas.hpp"
 #include "train/losses.hpp"
 #include "train/optimizer.hpp"
-#include <spikeloom/configuration.hpp>
-#include <spikeloom/error.hpp>
 
 namespace spikeloom {
 namespace {
@@ -27,7 +28,9 @@ const TensorInfo& tensor(const SafetensorsReader& file, const std::string& name)
   return *info;
 }
 
-std::vector<float> read_all(const SafetensorsReader& file, const std::string& name) { return file.read(name, tensor(file, name).shape); }
+std::vector<float> read_all(const SafetensorsReader& file, const std::string& name) {
+  return file.read(name, tensor(file, name).shape);
+}
 
 Parameters read_parameters(const NetworkSpec& network, const SafetensorsReader& file) {
   Parameters parameters;
@@ -65,7 +68,8 @@ SpikeBatch read_batch(const SafetensorsReader& file) {
 }
 
 /// float64 tensors, which training never writes.
-void write_doubles(const std::string& path, const std::vector<std::tuple<std::string, Shape, std::vector<double>>>& tensors) {
+void write_doubles(const std::string& path,
+                   const std::vector<std::tuple<std::string, Shape, std::vector<double>>>& tensors) {
   nlohmann::ordered_json header;
   std::string bytes;
   for (const auto& [name, shape, values] : tensors) {
@@ -80,12 +84,15 @@ void write_doubles(const std::string& path, const std::vector<std::tuple<std::st
   out << text << bytes;
 }
 
-void write_gradients(const Configuration& configuration, const Parameters& parameters, const SpikeBatch& batch, const std::string& path) {
+void write_gradients(const Configuration& configuration, const Parameters& parameters, const SpikeBatch& batch,
+                     const std::string& path) {
   const NetworkSpec& network = configuration.network;
   const int classes = network.outputs();
   const ReferenceLoss<double> loss = [&](int, const double* output, double* gradient, int label, double scale) {
     if (!network.layers.back().spiking()) {
-      return MembraneLoss<double>().evaluate(configuration.loss, output, gradient, batch.steps, classes, classes, label, scale).loss;
+      return MembraneLoss<double>()
+          .evaluate(configuration.loss, output, gradient, batch.steps, classes, classes, label, scale)
+          .loss;
     }
     const std::vector<std::uint32_t> counts(output, output + classes);
     return count_loss<double>(configuration.loss, counts.data(), gradient, batch.steps, classes, label, scale).loss;
@@ -102,7 +109,8 @@ void write_gradients(const Configuration& configuration, const Parameters& param
   write_doubles(path, tensors);
 }
 
-void print_training_losses(const Configuration& configuration, const Parameters& parameters, const SpikeBatch& batch, int steps) {
+void print_training_losses(const Configuration& configuration, const Parameters& parameters, const SpikeBatch& batch,
+                           int steps) {
   WorkerTeam team(2, false);
   Engine engine(configuration.network, make_plan(configuration.network, EngineMode::sparse, 2), team);
   engine.import_parameters(parameters);
@@ -118,7 +126,8 @@ void print_training_losses(const Configuration& configuration, const Parameters&
 }
 
 void run(int argc, char** argv) {
-  if (argc != 4 && argc != 5) throw UserError("usage: reference_tool CONFIG IN OUT | reference_tool CONFIG IN --train-steps N");
+  if (argc != 4 && argc != 5)
+    throw UserError("usage: reference_tool CONFIG IN OUT | reference_tool CONFIG IN --train-steps N");
   Configuration configuration = load_configuration(argv[1]);
   const SafetensorsReader file(argv[2]);
   const SpikeBatch batch = read_batch(file);

@@ -44,7 +44,10 @@ struct Events {
 
 /// A tile of neurons with differing constants, the last two columns padding.
 struct Tile {
-  explicit Tile(int a_width, ResetKind reset) : width(a_width), weights(random_floats(kInputs * a_width, "weights", 0.2)), bias(random_floats(a_width, "bias", 0.05)) {
+  explicit Tile(int a_width, ResetKind reset)
+      : width(a_width),
+        weights(random_floats(kInputs * a_width, "weights", 0.2)),
+        bias(random_floats(a_width, "bias", 0.05)) {
     spec.reset = reset;
     spec.surrogate.window_low = 0.7;
     spec.surrogate.window_high = 1.6;
@@ -59,15 +62,17 @@ struct Tile {
       bias[c] = 0.0f;
       for (int i = 0; i < kInputs; ++i) weights[i * width + c] = 0.0f;
     }
-    const std::vector<float>* from[] = {&values.decay,        &values.gain,       &values.threshold,  &values.spiked_slope,
-                                        &values.spiked_offset, &values.window_low, &values.window_high};
+    const std::vector<float>* from[] = {&values.decay,        &values.gain,          &values.threshold,
+                                        &values.spiked_slope, &values.spiked_offset, &values.window_low,
+                                        &values.window_high};
     for (int k = 0; k < 7; ++k) {
       columns[k] = AlignedBuffer<float>(width);
       std::copy(from[k]->begin(), from[k]->end(), columns[k].begin());
     }
   }
   TileConstants constants() const {
-    return {columns[0].data(), columns[1].data(), columns[2].data(), columns[3].data(), columns[4].data(), columns[5].data(), columns[6].data()};
+    return {columns[0].data(), columns[1].data(), columns[2].data(), columns[3].data(),
+            columns[4].data(), columns[5].data(), columns[6].data()};
   }
   scalar::Lif::Constants<float> of_column(int c) const {
     return {values.decay[c], values.gain[c], values.threshold[c], values.spiked_slope[c], values.spiked_offset[c]};
@@ -94,7 +99,8 @@ Trace plain_forward(const Tile& tile, const Events& events) {
   for (int step = 0; step < kSteps; ++step) {
     for (int c = 0; c < tile.width; ++c) {
       float sum = tile.bias[c];
-      for (std::uint32_t e = events.offsets[step]; e < events.offsets[step + 1]; ++e) sum += tile.weights[events.ids[e] * tile.width + c];
+      for (std::uint32_t e = events.offsets[step]; e < events.offsets[step + 1]; ++e)
+        sum += tile.weights[events.ids[e] * tile.width + c];
       const auto constants = tile.of_column(c);
       const float u = scalar::Lif::integrate(constants, carry[c], sum);
       const bool spiked = scalar::Lif::fires(constants, u);
@@ -127,7 +133,8 @@ class OnEveryTarget : public ::testing::TestWithParam<std::string> {
 TEST_P(OnEveryTarget, ForwardSpikingEqualsThePlainLoop) {
   if (!has_fma()) GTEST_SKIP() << "without FMA a membrane at the threshold may fall on the other side";
   for (const int width : {16, 32, 64}) {
-    for (const ResetKind reset : {ResetKind::zero, ResetKind::subtract, ResetKind::subtract_after_decay, ResetKind::none}) {
+    for (const ResetKind reset :
+         {ResetKind::zero, ResetKind::subtract, ResetKind::subtract_after_decay, ResetKind::none}) {
       const Tile tile(width, reset);
       const Events events(kSteps, kInputs, 0.1);
       const Trace expected = plain_forward(tile, events);
@@ -148,11 +155,14 @@ TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
     for (const bool through_reset : {false, true}) {
       const Tile tile(width, ResetKind::subtract);
       const Trace trace = plain_forward(tile, Events(kSteps, kInputs, 0.1));
-      const AlignedBuffer<float> h = random_floats(trace.entries, "h"), ds = random_floats(trace.entries, "ds"), rate = random_floats(width, "rate");
+      const AlignedBuffer<float> h = random_floats(trace.entries, "h"), ds = random_floats(trace.entries, "ds"),
+                                 rate = random_floats(width, "rate");
       AlignedBuffer<float> rows(kSteps * width), jumps(kSteps * width), bias(width);
       AlignedBuffer<std::uint64_t> masks(kSteps);
-      const TraceIn in{trace.counts.data(), trace.codes.data(), h.data(), through_reset ? trace.membranes.data() : nullptr};
-      backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, rows.data(), width, bias.data(), masks.data(), jumps.data());
+      const TraceIn in{trace.counts.data(), trace.codes.data(), h.data(),
+                       through_reset ? trace.membranes.data() : nullptr};
+      backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, rows.data(), width, bias.data(),
+                       masks.data(), jumps.data());
 
       for (int c = 0; c < width; ++c) {
         // The column's own entries, by step.
@@ -173,7 +183,8 @@ TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
         float delta = 0.0f, sum = 0.0f;
         for (int step = kSteps - 1; step >= 0; --step) {
           const auto constants = tile.of_column(c);
-          delta = through_reset ? scalar::Lif::adjoint_through_reset(constants, bool(spiked[step]), jump[step], through[step], delta)
+          delta = through_reset ? scalar::Lif::adjoint_through_reset(constants, bool(spiked[step]), jump[step],
+                                                                     through[step], delta)
                                 : scalar::Lif::adjoint(constants, bool(spiked[step]), through[step], delta);
           sum += constants.gain * delta;
           expect_same(rows[step * width + c], constants.gain * delta, 10.0);
@@ -203,7 +214,8 @@ TEST_P(OnEveryTarget, WeightGradientEqualsThePlainLoop) {
 TEST_P(OnEveryTarget, InputGradientIsTheDotProductInTheFixedTree) {
   const Events events(40, kInputs, 0.04);
   for (const int width : {16, 32, 64}) {
-    const AlignedBuffer<float> weights = random_floats(kInputs * width, "weights"), rows = random_floats(40 * width, "rows");
+    const AlignedBuffer<float> weights = random_floats(kInputs * width, "weights"),
+                               rows = random_floats(40 * width, "rows");
     std::vector<float> out(events.ids.size(), -1.0f);
     input_gradient(width, weights.data(), rows.data(), width, 40, events.offsets.data(), events.ids.data(), out.data());
     for (int row = 0; row < 40; ++row) {
@@ -226,20 +238,21 @@ TEST_P(OnEveryTarget, InputGradientIsTheDotProductInTheFixedTree) {
 TEST_P(OnEveryTarget, SurrogatesEqualTheScalarFormulas) {
   const AlignedBuffer<float> membranes = random_floats(101, "membranes", 2.0);
   std::set<float> different;
-  for (const SurrogateKind kind :
-       {SurrogateKind::superspike, SurrogateKind::triangle, SurrogateKind::box, SurrogateKind::quadratic, SurrogateKind::arctan}) {
+  for (const SurrogateKind kind : {SurrogateKind::superspike, SurrogateKind::triangle, SurrogateKind::box,
+                                   SurrogateKind::quadratic, SurrogateKind::arctan}) {
     SurrogateSpec spec;
     spec.kind = kind;
     spec.beta = 2.5;
     const SurrogateNumbers numbers = surrogate_numbers(spec);
-    const scalar::SurrogateConstants<float> c{static_cast<float>(numbers.slope), static_cast<float>(numbers.amplitude), 1.0f};
+    const scalar::SurrogateConstants<float> c{static_cast<float>(numbers.slope), static_cast<float>(numbers.amplitude),
+                                              1.0f};
     std::vector<float> out(membranes.size());
     surrogate_derivatives(spec, 0.8f, membranes.data(), membranes.size(), out.data());
     for (std::size_t i = 0; i < out.size(); ++i) {
       const float x = membranes[i] - 0.8f;
-      const float expected = kind == SurrogateKind::superspike ? scalar::SuperSpike::derivative(c, x)
-                             : kind == SurrogateKind::triangle ? scalar::Triangle::derivative(c, x)
-                             : kind == SurrogateKind::box      ? scalar::Box::derivative(c, x)
+      const float expected = kind == SurrogateKind::superspike  ? scalar::SuperSpike::derivative(c, x)
+                             : kind == SurrogateKind::triangle  ? scalar::Triangle::derivative(c, x)
+                             : kind == SurrogateKind::box       ? scalar::Box::derivative(c, x)
                              : kind == SurrogateKind::quadratic ? scalar::Quadratic::derivative(c, x)
                                                                 : scalar::Arctan::derivative(c, x);
       expect_same(out[i], expected);
@@ -260,7 +273,8 @@ TEST_P(OnEveryTarget, SurrogatesStayFiniteFarFromTheThreshold) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, OnEveryTarget, ::testing::ValuesIn(available_targets()), [](const auto& target) { return target.param; });
+INSTANTIATE_TEST_SUITE_P(Targets, OnEveryTarget, ::testing::ValuesIn(available_targets()),
+                         [](const auto& target) { return target.param; });
 
 TEST(Targets, ThereAreSeveralAndTheyCanBeChosen) {
   EXPECT_GE(available_targets().size(), 1u);

@@ -1,5 +1,5 @@
-// Leaky integrator: a membrane that never spikes. u[t] = carry[t-1] + k I[t], carry[t] = decay u[t]. With decay 0 it is a linear layer.
-// Included inside a namespace, once per instruction set, like lif.inl.hpp.
+// Leaky integrator: a membrane that never spikes. u[t] = carry[t-1] + k I[t], carry[t] = decay u[t]. With decay 0 it is
+// a linear layer. Included inside a namespace, once per instruction set, like lif.inl.hpp.
 
 struct LeakyIntegrator {
   template <class Number>

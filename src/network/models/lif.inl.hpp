@@ -4,12 +4,12 @@
 //   carry[t] = spiked_slope u[t] + spiked_offset  if s[t]      what the reset leaves, decayed
 //            = decay u[t]                         else
 //
-// The resets differ only in the two constants of the spiked branch (network/neuron_constants.hpp): to zero (0, 0), by subtraction
-// (alpha, -alpha theta), subtraction after the decay (alpha, -theta), none (alpha, 0).
+// The resets differ only in the two constants of the spiked branch (network/neuron_constants.hpp): to zero (0, 0), by
+// subtraction (alpha, -alpha theta), subtraction after the decay (alpha, -theta), none (alpha, 0).
 //
-// Generic over the number: a SIMD register of neurons in the kernels, float and double in the references. Included inside a namespace that
-// offers mul_add(a, b, c) = a b + c, select(mask, yes, no), flush_tiny(a) (tiny values become 0) and comparisons for it, once per instruction set:
-// hence no include guard.
+// Generic over the number: a SIMD register of neurons in the kernels, float and double in the references. Included
+// inside a namespace that offers mul_add(a, b, c) = a b + c, select(mask, yes, no), flush_tiny(a) (tiny values become
+// 0) and comparisons for it, once per instruction set: hence no include guard.
 
 struct Lif {
   template <class Number>
@@ -46,7 +46,8 @@ struct Lif {
 
   /// The same as `adjoint` with the gradient through the reset; `jump` is h(u) reset_jump(u).
   template <class Number, class Mask>
-  static Number adjoint_through_reset(const Constants<Number>& c, Mask spiked, Number jump, Number through_spike, Number later) {
+  static Number adjoint_through_reset(const Constants<Number>& c, Mask spiked, Number jump, Number through_spike,
+                                      Number later) {
     return flush_tiny(mul_add(select(spiked, c.spiked_slope, c.decay) + jump, later, through_spike));
   }
 };
