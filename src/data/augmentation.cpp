@@ -44,7 +44,7 @@ struct Grid {
   }
 };
 
-// Where in a sample's random numbers what is drawn: once per sample, then twice per event.
+// Where in a sample's random numbers what is drawn: once per sample (a mask takes two), then three times per event.
 enum Draw : std::uint64_t { kShiftX, kShiftY, kTimeShift, kStretch, kChannelMask, kStepMask = 6, kFirstEvent = 16 };
 constexpr std::uint64_t kDrawsPerEvent = 3;
 

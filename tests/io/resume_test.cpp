@@ -54,7 +54,9 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<std::string>{"optimizer.schedule=\"plateau\"", "optimizer.plateau_patience=0",
                                              "training.epochs=5"},
                     std::vector<std::string>{"training.anneal_halving=9.5", "optimizer.schedule=\"cosine\"",
-                                             "optimizer.warmup_steps=5"}));
+                                             "optimizer.warmup_steps=5"},
+                    std::vector<std::string>{"augmentation.channel_shift=2", "augmentation.time_stretch=[0.8, 1.2]",
+                                             "augmentation.drop=0.1"}));
 
 TEST(Resume, AnyBatchIsAGoodPlaceToStop) {
   const TinyRun run;
