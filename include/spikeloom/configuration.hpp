@@ -12,7 +12,8 @@
 namespace spikeloom {
 
 struct DataSpec {
-  std::filesystem::path train;  // resolved: relative paths are relative to the configuration file (or, from --set, to the working directory)
+  std::filesystem::path train;  // resolved: relative paths are relative to the configuration file (or, from --set, to
+                                // the working directory)
   std::filesystem::path test;
   double step_ms = 10.0;
   int steps = 100;
@@ -29,7 +30,8 @@ struct DataSpec {
   int folds = 0;
 };
 
-/// Random changes of the training spikes, drawn anew for every sample and epoch; none by default, and none in evaluation.
+/// Random changes of the training spikes, drawn anew for every sample and epoch; none by default, and none in
+/// evaluation.
 struct AugmentationSpec {
   int channel_shift = 0;  // channels after channel_bin; an image: along both axes
   int image_width = 0;    // channels are images of this size, row by row; 0: a line
@@ -73,12 +75,12 @@ struct OptimizerSpec {
   double weight_decay = 0.0;
   ScheduleKind schedule = ScheduleKind::constant;
   int warmup_steps = 0;
-  double warmup_start = 0.0;         // fraction of the learning rate at the first step of the warm-up
-  double final_fraction = 0.0;       // cosine, one_cycle: where the schedule ends, as a fraction of the learning rate
-  double one_cycle_warmup = 0.3;     // fraction of all steps until the peak
-  double one_cycle_start = 0.04;     // fraction of the peak at the start
+  double warmup_start = 0.0;      // fraction of the learning rate at the first step of the warm-up
+  double final_fraction = 0.0;    // cosine, one_cycle: where the schedule ends, as a fraction of the learning rate
+  double one_cycle_warmup = 0.3;  // fraction of all steps until the peak
+  double one_cycle_start = 0.04;  // fraction of the peak at the start
   double plateau_factor = 0.5;
-  int plateau_patience = 5;          // epochs without a better validation (else training) loss
+  int plateau_patience = 5;  // epochs without a better validation (else training) loss
   double gradient_clip = 0.0;
 };
 
@@ -86,8 +88,8 @@ struct TrainingSpec {
   int epochs = 20;
   int batch_size = 128;
   bool anneal_window = true;
-  double anneal_start = -100.0;   // second threshold at the first batch, in units of the threshold
-  double anneal_halving = 1.0;    // batches after which its distance to the target is halved
+  double anneal_start = -100.0;  // second threshold at the first batch, in units of the threshold
+  double anneal_halving = 1.0;   // batches after which its distance to the target is halved
 };
 
 enum class EngineMode { automatic, sparse, dense };
@@ -101,15 +103,17 @@ struct Configuration {
   std::uint64_t seed = 1;
   DataSpec data;
   AugmentationSpec augmentation;
-  NetworkSpec network;  // step_ms and steps are copies of data's; channels: what channel_bin leaves of data's, 0 if unknown
+  NetworkSpec
+      network;  // step_ms and steps are copies of data's; channels: what channel_bin leaves of data's, 0 if unknown
   LossSpec loss;
   OptimizerSpec optimizer;
   TrainingSpec training;
   EngineSpec engine;
 };
 
-/// Reads a TOML file and applies `overrides` ("key=value", e.g. "training.epochs=3", "layers.hidden1.threshold=1.2"), later ones first in rank.
-/// Throws UserError naming file, line, key, value and allowed values; an unknown key also names the nearest known one.
+/// Reads a TOML file and applies `overrides` ("key=value", e.g. "training.epochs=3", "layers.hidden1.threshold=1.2"),
+/// later ones first in rank. Throws UserError naming file, line, key, value and allowed values; an unknown key also
+/// names the nearest known one.
 Configuration load_configuration(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
 
 /// The whole configuration as TOML, every setting said, paths absolute: loading it again gives the same configuration.

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include <spikeloom/error.hpp>
-#include "plan/mode_choice.hpp"
 #include "engine/passes.hpp"
+#include "plan/mode_choice.hpp"
 
 namespace spikeloom {
 namespace {

@@ -168,7 +168,8 @@ void add_loss(std::vector<Setting>& table) {
                                      {"spike_count", LossKind::spike_count},
                                      {"squared_error", LossKind::squared_error}}));
   add({"over", "",
-       "What the loss looks at in membranes: every step (their mean, or their sum), the summed softmax of the steps, or "
+       "What the loss looks at in membranes: every step (their mean, or their sum), the summed softmax of the steps, "
+       "or "
        "the mean, maximum or last membrane."},
       choice(loss(&LossSpec::over), {{"steps", LossOver::steps},
                                      {"steps_sum", LossOver::steps_sum},
@@ -187,7 +188,8 @@ void add_loss(std::vector<Setting>& table) {
                                          {"majority", DecisionKind::majority}}));
   add({"label_smoothing", "", "This much of the target is spread over all classes."},
       number(loss(&LossSpec::label_smoothing), {0.0, 1.0, false, true}));
-  add({"target_rate", "spikes per step", "squared_error: what the right class should reach (of membranes: in their own unit)."},
+  add({"target_rate", "spikes per step",
+       "squared_error: what the right class should reach (of membranes: in their own unit)."},
       number(loss(&LossSpec::target_rate), {0.0, 1.0}));
   add({"wrong_target_rate", "spikes per step", "squared_error: the same for the other classes."},
       number(loss(&LossSpec::wrong_target_rate), {0.0, 1.0}));
