@@ -67,6 +67,14 @@ void add_data_encode(CLI::App& data, Action& action) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME,...");
+  verb->add_option("--pad-ms", options->encode.conditioning.pad_ms,
+                   "Silence added before and after each recording, for those that are cut to the word")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->type_name("MS");
+  verb->add_option("--pre-emphasis-hz", options->encode.conditioning.pre_emphasis_hz,
+                   "Raise frequencies by 6 dB an octave above this one; 0 is off")
+      ->check(CLI::Range(0.0, 4000.0))
+      ->type_name("HZ");
   verb->add_option("--seed", options->encode.seed, "Seed of the auditory nerve's randomness")
       ->capture_default_str()
       ->type_name("S");

@@ -122,6 +122,7 @@ void encode_folder(const EncodeFolderOptions& options, ProgressListener& listene
   std::vector<NamedRecording> files = list_recordings(options.folder, listener);
   const std::vector<std::string> speakers = speakers_of(files);
   check_filters(options, speakers);
+  check(options.conditioning);
   std::vector<std::string> keys;
   for (int label = 0; label <= files.back().label; ++label) keys.push_back(std::to_string(label));
   const std::size_t all = files.size();
@@ -135,7 +136,8 @@ void encode_folder(const EncodeFolderOptions& options, ProgressListener& listene
       files.size(), options.threads,
       [&](std::size_t item, InnerEar& ear) {
         const NamedRecording& file = files[item];
-        const Recording recording = read_audio(file.path);
+        Recording recording = read_audio(file.path);
+        condition(options.conditioning, recording);
         const auto place = std::lower_bound(speakers.begin(), speakers.end(), file.speaker);
         return EncodedRecording{
             ear.encode(recording.samples, recording.sample_rate, options.seed, number_of(file.path)), file.label,

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "data/encode/conditioning.hpp"
+
 namespace spikeloom {
 
 class ProgressListener;
@@ -17,6 +19,7 @@ struct EncodeFolderOptions {
   std::filesystem::path out;                 // the HDF5 file to write
   std::optional<std::pair<int, int>> index;  // keep only indices first .. last, both included
   std::vector<std::string> speakers;         // keep only these speakers; empty: all
+  Conditioning conditioning;                 // of every recording, before the ear
   std::uint64_t seed = 1;                    // of the auditory nerve's randomness
   int threads = 0;                           // 0: all cores
 };
