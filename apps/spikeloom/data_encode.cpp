@@ -67,6 +67,11 @@ void add_data_encode(CLI::App& data, Action& action) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME,...");
+  verb->add_option("--silence-ms", options->encode.silence_ms,
+                   "Silence put before and after each recording, for those cut close to their word")
+      ->check(CLI::Range(0, 10'000))
+      ->capture_default_str()
+      ->type_name("MS");
   verb->add_option("--seed", options->encode.seed, "Seed of the auditory nerve's randomness")
       ->capture_default_str()
       ->type_name("S");

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr int kHighestLabel = 9'999;
 constexpr int kHighestIndex = 999'999'999;
+constexpr int kLongestSilence = 10'000;  // ms
 
 struct NamedRecording {
   int label = 0;
@@ -94,6 +95,8 @@ std::vector<std::string> speakers_of(const std::vector<NamedRecording>& files) {
 void check_filters(const EncodeFolderOptions& options, const std::vector<std::string>& speakers) {
   if (options.threads < 0)
     throw UserError(fmt::format("threads = {}, but must be 0 (all cores) or more", options.threads));
+  if (options.silence_ms < 0 || options.silence_ms > kLongestSilence)
+    throw UserError(fmt::format("silence = {} ms, but must be 0 .. {}", options.silence_ms, kLongestSilence));
   if (options.index && (options.index->first < 0 || options.index->second < options.index->first))
     throw UserError(
         fmt::format("index {}-{}: must be A-B with 0 <= A <= B", options.index->first, options.index->second));
@@ -114,6 +117,14 @@ std::uint64_t number_of(const fs::path& path) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : path.filename().string()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return hash;
+}
+
+/// The recording with so much silence before and after it.
+std::vector<float> in_silence(const Recording& recording, int silence_ms) {
+  const auto silence = static_cast<std::size_t>(static_cast<std::int64_t>(recording.sample_rate) * silence_ms / 1000);
+  std::vector<float> samples(recording.samples.size() + 2 * silence, 0.0F);
+  std::copy(recording.samples.begin(), recording.samples.end(), samples.begin() + static_cast<std::ptrdiff_t>(silence));
+  return samples;
 }
 
 }  // namespace
@@ -137,9 +148,9 @@ void encode_folder(const EncodeFolderOptions& options, ProgressListener& listene
         const NamedRecording& file = files[item];
         const Recording recording = read_audio(file.path);
         const auto place = std::lower_bound(speakers.begin(), speakers.end(), file.speaker);
-        return EncodedRecording{
-            ear.encode(recording.samples, recording.sample_rate, options.seed, number_of(file.path)), file.label,
-            static_cast<int>(place - speakers.begin())};
+        return EncodedRecording{ear.encode(in_silence(recording, options.silence_ms), recording.sample_rate,
+                                           options.seed, number_of(file.path)),
+                                file.label, static_cast<int>(place - speakers.begin())};
       },
       [&](std::size_t item, const EncodedRecording& sample) {
         writer.add(sample.events, sample.label, sample.speaker);

@@ -17,8 +17,11 @@ struct EncodeFolderOptions {
   std::filesystem::path out;                 // the HDF5 file to write
   std::optional<std::pair<int, int>> index;  // keep only indices first .. last, both included
   std::vector<std::string> speakers;         // keep only these speakers; empty: all
-  std::uint64_t seed = 1;                    // of the auditory nerve's randomness
-  int threads = 0;                           // 0: all cores
+  /// Silence put before and after each recording. The ear's Hann window covers the whole recording, so it takes away
+  /// the first and last sounds of one that is cut close to its word.
+  int silence_ms = 0;
+  std::uint64_t seed = 1;  // of the auditory nerve's randomness
+  int threads = 0;         // 0: all cores
 };
 
 /// Encodes the recordings with the inner-ear model of SHD (InnerEar) and writes them in SHD's layout, in the order of
