@@ -67,8 +67,8 @@ void add_data_encode(CLI::App& data, Action& action) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME,...");
-  verb->add_option("--pad-ms", options->encode.conditioning.pad_ms,
-                   "Silence added before and after each recording, for those that are cut to the word")
+  verb->add_option("--silence-ms", options->encode.conditioning.silence_ms,
+                   "Silence put before and after each recording, for those cut close to their word")
       ->check(CLI::Range(0.0, 1000.0))
       ->type_name("MS");
   verb->add_option("--pre-emphasis-hz", options->encode.conditioning.pre_emphasis_hz,

@@ -10,15 +10,15 @@
 namespace spikeloom {
 namespace {
 
-constexpr double kLongestPadMs = 1000.0;
+constexpr double kLongestSilenceMs = 1000.0;
 constexpr double kHighestEmphasisHz = 4000.0;
 
 }  // namespace
 
 void check(const Conditioning& conditioning) {
   const auto within = [](double value, double highest) { return value >= 0.0 && value <= highest; };
-  if (!within(conditioning.pad_ms, kLongestPadMs))
-    throw UserError(fmt::format("padding of {} ms: must be 0 .. {} ms", conditioning.pad_ms, kLongestPadMs));
+  if (!within(conditioning.silence_ms, kLongestSilenceMs))
+    throw UserError(fmt::format("silence of {} ms: must be 0 .. {} ms", conditioning.silence_ms, kLongestSilenceMs));
   if (!within(conditioning.pre_emphasis_hz, kHighestEmphasisHz))
     throw UserError(fmt::format("pre-emphasis from {} Hz: must be 0 (off) .. {} Hz", conditioning.pre_emphasis_hz,
                                 kHighestEmphasisHz));
@@ -35,7 +35,7 @@ void condition(const Conditioning& conditioning, Recording& recording) {
       before = now;
     }
   }
-  const auto pad = static_cast<std::size_t>(std::llround(conditioning.pad_ms * recording.sample_rate / 1000.0));
+  const auto pad = static_cast<std::size_t>(std::llround(conditioning.silence_ms * recording.sample_rate / 1000.0));
   recording.samples.insert(recording.samples.begin(), pad, 0.0f);
   recording.samples.insert(recording.samples.end(), pad, 0.0f);
 }

@@ -35,7 +35,7 @@ TEST(Conditioning, PaddingIsSilenceOnBothSidesAtAnyRate) {
   for (const int rate : {8000, 44100, 48000}) {
     Recording recording = tone(440.0, rate);
     const std::size_t length = recording.samples.size();
-    condition({.pad_ms = 100.0}, recording);
+    condition({.silence_ms = 100.0}, recording);
     ASSERT_EQ(recording.samples.size(), length + 2 * rate / 10);
     for (int n = 0; n < rate / 10; ++n) {
       EXPECT_EQ(recording.samples[n], 0.0f);
@@ -59,10 +59,10 @@ TEST(Conditioning, PreEmphasisRaisesTonesBySixDecibelsAnOctaveAtAnyRate) {
 }
 
 TEST(Conditioning, ValuesOutsideAreNamed) {
-  EXPECT_THROW(check({.pad_ms = -1.0}), UserError);
-  EXPECT_THROW(check({.pad_ms = 1001.0}), UserError);
+  EXPECT_THROW(check({.silence_ms = -1.0}), UserError);
+  EXPECT_THROW(check({.silence_ms = 1001.0}), UserError);
   EXPECT_THROW(check({.pre_emphasis_hz = std::nan("")}), UserError);
-  EXPECT_NO_THROW(check({.pad_ms = 150.0, .pre_emphasis_hz = 60.0}));
+  EXPECT_NO_THROW(check({.silence_ms = 150.0, .pre_emphasis_hz = 60.0}));
 }
 
 }  // namespace

@@ -74,6 +74,24 @@ TEST_F(EncodeFolder, OrderIsLabelThenSpeakerThenIndexAndSpeakersAreSorted) {
   EXPECT_TRUE(listener_.warnings.empty());
 }
 
+TEST_F(EncodeFolder, SilenceAroundARecordingKeepsItsFirstAndLastSounds) {
+  const SpikeDataset bare = run(options());
+  EncodeFolderOptions padded = options("padded.h5");
+  padded.conditioning.silence_ms = 100;
+  const SpikeDataset data = run(padded);
+  const auto events_within = [](const SpikeDataset& set, std::size_t sample, int from_ms, int to_ms) {
+    return set.offsets(sample)[static_cast<std::size_t>(to_ms)] -
+           set.offsets(sample)[static_cast<std::size_t>(from_ms)];
+  };
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    EXPECT_GT(data.duration_us(i), bare.duration_us(i) + 50'000);
+    EXPECT_GT(events_within(data, i, 100, 120), events_within(bare, i, 0, 20));  // the first 20 ms of sound
+  }
+  padded.conditioning.silence_ms = -1;
+  EXPECT_NE(user_error([&] { encode_folder(padded, listener_); }).find("silence of -1 ms: must be 0 .. 1000 ms"),
+            std::string::npos);
+}
+
 TEST_F(EncodeFolder, TheNumberOfThreadsDoesNotChangeAByte) {
   EncodeFolderOptions one = options("one.h5");
   one.threads = 1;
