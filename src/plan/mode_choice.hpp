@@ -11,8 +11,8 @@ namespace spikeloom {
 /// Switching points of `mode = "auto"`: input events per (row, input) above which the forward pass is dense, and the
 /// mean of that and the active fraction of the layer below for the backward pass. docs/decisions/0001-auto-mode.md has
 /// the measurements.
-inline constexpr double kForwardDenseFrom = 0.15;
-inline constexpr double kBackwardDenseFrom = 0.15;
+inline constexpr double kForwardDenseFrom = 0.5;
+inline constexpr double kBackwardDenseFrom = 0.4;
 
 inline bool choose_dense(EngineMode mode, double busy_fraction, double dense_from) {
   return mode == EngineMode::dense || (mode == EngineMode::automatic && busy_fraction > dense_from);
