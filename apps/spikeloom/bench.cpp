@@ -40,7 +40,7 @@ Json to_json(const BenchmarkReport& report) {
           {"activity", pairs(report.activity)},
           {"active_fraction", pairs(report.active_fraction)},
           {"loss_of_first_step", report.loss_of_first_step},
-          {"loss_after_20_steps", report.loss_after_20_steps},
+          {"loss_after_20_steps", report.loss_after_20_steps ? Json(*report.loss_after_20_steps) : Json()},
           {"saved_state_bytes", report.saved_state_bytes}};
 }
 
@@ -107,7 +107,9 @@ void bench_train(const BenchmarkOptions& options, bool json) {
   Json result{
       {"net", options.net}, {"threads", mine["threads"]}, {"mode", name_of(options.mode)}, {"precision", "fp32"}};
   for (const auto& [key, value] : mine.items()) result[key] = value;
-  result["dense"] = {{"samples_per_s", dense["samples_per_s"]},
+  result["dense"] = {{"loss_of_first_step", dense["loss_of_first_step"]},
+                     {"loss_after_20_steps", dense["loss_after_20_steps"]},
+                     {"samples_per_s", dense["samples_per_s"]},
                      {"ms_per_batch", dense["ms_per_batch"]},
                      {"peak_memory_bytes", dense["peak_memory_bytes"]}};
   result["speedup_over_dense"] = dense["ms_per_batch"].get<double>() / mine["ms_per_batch"].get<double>();

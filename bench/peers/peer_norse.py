@@ -1,11 +1,12 @@
-"""Norse: its box LIF cells, which integrate v += (1 - decay) (x - v). The same network, then, has its potentials and
-its threshold scaled by 1 - decay. Norse's own SuperSpike has no slope and no window, so its threshold function is replaced."""
+"""Norse: its box LIF steps, which integrate v += (1 - decay) (x - v). So the same network has its potentials and its
+threshold scaled by 1 - decay. Norse's SuperSpike has no slope and no window, so its threshold function is replaced.
+"""
 
 import norse.torch.functional.lif_box as lif_box
 import torch
 from case import THRESHOLD
 from norse.torch.functional.leaky_integrator_box import LIBoxParameters, LIBoxState, li_box_feed_forward_step
-from torch_parts import Trainer, limit_threads_to_affinity, linear_layers, surrogate
+from torch_parts import Trainer, configure, linear_layers, surrogate
 
 
 class ScaledSpike(torch.autograd.Function):
@@ -26,7 +27,7 @@ def detached_reset(spikes, membrane, reset, threshold):
 
 
 def build(case, variant, precision):
-    limit_threads_to_affinity()
+    configure()
     layers = linear_layers(case)
     scale = 1.0 - case.decay
     lif_box.threshold = lambda shifted, method, alpha: ScaledSpike.apply(shifted, scale)

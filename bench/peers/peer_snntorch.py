@@ -3,11 +3,11 @@
 import snntorch
 import torch
 from case import THRESHOLD
-from torch_parts import Trainer, limit_threads_to_affinity, linear_layers, spike
+from torch_parts import Trainer, configure, linear_layers, spike
 
 
 def build(case, variant, precision):
-    limit_threads_to_affinity()
+    configure()
     layers = linear_layers(case)
     neurons = [
         snntorch.Leaky(beta=case.decay, threshold=THRESHOLD, reset_mechanism="zero", spike_grad=spike)

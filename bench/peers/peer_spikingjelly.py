@@ -7,7 +7,7 @@ hand-written backward pass are for GPUs), so this is its fastest path here.
 from case import THRESHOLD
 from spikingjelly.activation_based import functional, neuron, surrogate
 from torch import nn
-from torch_parts import Trainer, limit_threads_to_affinity, linear_layers, spike
+from torch_parts import Trainer, configure, linear_layers, spike
 
 
 class Window(surrogate.SurrogateFunctionBase):
@@ -19,7 +19,7 @@ class Window(surrogate.SurrogateFunctionBase):
 
 
 def build(case, variant, precision):
-    limit_threads_to_affinity()
+    configure()
     layers = linear_layers(case)
     tau = 1.0 / (1.0 - case.decay)
     modules = []

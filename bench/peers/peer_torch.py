@@ -3,7 +3,7 @@ loop through torch.compile, CHUNK steps in one kernel."""
 
 import torch
 from case import THRESHOLD
-from torch_parts import Trainer, limit_threads_to_affinity, linear_layers, spike
+from torch_parts import Trainer, configure, linear_layers, spike
 
 CHUNK = 10  # steps compiled as one: more take minutes to compile, fewer are slower
 
@@ -34,6 +34,9 @@ def integrate(currents, decay):
 
 
 def by_layers(layers, decay, dtype, compiled):
+    torch._dynamo.config.recompile_limit = (
+        64  # one per layer size, and first chunks differ; past it PyTorch goes on uncompiled
+    )
     chunk = torch.compile(lif_chunk, dynamic=False) if compiled else lif_chunk
     integrator = torch.compile(integrate, dynamic=False) if compiled else integrate
 
@@ -80,7 +83,7 @@ def by_steps(layers, decay, dtype):
 
 
 def build(case, variant, precision):
-    limit_threads_to_affinity()
+    configure()
     layers = linear_layers(case)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     if variant == "steps":

@@ -1,7 +1,7 @@
 """The peers by name: the module that builds each one, the packages that it takes, and its precision.
 
-A peer's module has `build(case, variant)` and returns a `Trainer`: `prepare(spikes, labels)` turns numpy arrays into the
-framework's own (not timed), `step(batch)` does one whole training step and returns its loss as a float.
+A peer's module has `build(case, variant, precision)`, which returns a `Trainer`: `prepare(spikes, labels)` turns numpy
+arrays into the framework's own (not timed), `step(batch)` does one whole training step and returns its loss as a float.
 """
 
 from dataclasses import dataclass

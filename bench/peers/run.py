@@ -14,6 +14,15 @@ from registry import PEERS
 
 ROOT = Path(__file__).resolve().parents[2]
 NETS = ("nmnist-mlp", "shd-mlp", "gesture-mlp", "wide", "small")
+KEPT_OF_FIRST_ROUND = (
+    "memory_after_import_bytes",
+    "loss_of_first_step",
+    "loss_after_20_steps",
+    "activity",
+    "active_fraction",
+    "first_step_s",
+    "versions",
+)
 LOSS_TOLERANCE = 1e-3  # between fp32 programs: sums in another order, and now and then a spike that falls otherwise
 
 
@@ -77,7 +86,9 @@ def network_options(options, net, activity):
 def measure_spikeloom(options, net, activity, threads):
     """Spikeloom's sparse mode and, from the same call, its dense mode."""
     command = [options.spikeloom, "bench", "train", *network_options(options, net, activity)]
-    sparse = run_json([*command, "--threads", threads, "--seconds", options.seconds, "--json"], threads, options.timeout)
+    sparse = run_json(
+        [*command, "--threads", threads, "--seconds", options.seconds, "--json"], threads, options.timeout
+    )
     if "error" in sparse:
         return {"spikeloom": sparse, "spikeloom-dense": sparse}
     return {"spikeloom": sparse, "spikeloom-dense": sparse["dense"]}
@@ -101,7 +112,7 @@ def summary_of(rounds):
             continue
         row["samples_per_s"] = statistics.median(result["samples_per_s"] for result in results)
         row["peak_memory_bytes"] = max(result["peak_memory_bytes"] for result in results)
-        for key in ("memory_after_import_bytes", "loss_of_first_step", "loss_after_20_steps", "versions", "first_step_s"):
+        for key in KEPT_OF_FIRST_ROUND:
             if key in results[0]:
                 row[key] = results[0][key]
         if all("error" not in measured["spikeloom"] for measured in rounds):

@@ -1,6 +1,7 @@
 """What the peers on PyTorch share: the surrogate, the loss, one training step."""
 
 import contextlib
+import os
 
 import torch
 from case import BETA, THRESHOLD, WINDOW_LOW
@@ -51,9 +52,7 @@ class Trainer:
     def __init__(self, case, forward, parameters, precision):
         self.forward = forward
         self.optimizer = torch.optim.AdamW(parameters, lr=case.learning_rate, weight_decay=0.0, fused=True)
-        self.autocast = (
-            torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else contextlib.nullcontext()
-        )
+        self.autocast = torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else contextlib.nullcontext()
 
     def prepare(self, spikes, labels):
         return torch.from_numpy(spikes), torch.from_numpy(labels)
@@ -70,8 +69,7 @@ class Trainer:
         return loss.item()
 
 
-def limit_threads_to_affinity():
-    """PyTorch asks for the cores of the machine, not for those this process may use."""
-    import os
-
+def configure():
+    """As many threads as this process may use cores, and no subnormal numbers, which make long sequences slow."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_flush_denormal(True)
