@@ -5,6 +5,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -56,22 +57,30 @@ def run_json(command, threads, timeout):
     """The JSON object that `command` prints last, run on the first `threads` cores; {"error": ...} where it fails."""
     cores = sorted(os.sched_getaffinity(0))[:threads]
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [str(part) for part in command],
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=timeout,
+            start_new_session=True,  # so that what it started ends with it
             preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
-    except subprocess.TimeoutExpired:
-        return {"error": f"gave up after {timeout:.0f} s"}
     except OSError as error:
         return {"error": str(error)}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode == 0 and lines:
+    try:
+        stdout, stderr = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"error": f"gave up after {timeout:.0f} s"}
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    lines = [line for line in stdout.splitlines() if line.startswith("{")]
+    if process.returncode == 0 and lines:
         return json.loads(lines[-1])
-    said = [line for line in done.stderr.splitlines() if line.strip()]
-    return {"error": said[-1].strip() if said else f"ended with code {done.returncode} and said nothing"}
+    said = [line for line in stderr.splitlines() if line.strip()]
+    return {"error": said[-1].strip() if said else f"ended with code {process.returncode} and said nothing"}
 
 
 def network_options(options, net, activity):
@@ -185,16 +194,22 @@ def export_case(options, net, activity):
     return case
 
 
+def say(round_number, name, result):
+    speed = result.get("error") or f"{result['samples_per_s']:.1f} samples/s"
+    print(f"bench-peers: round {round_number + 1}, {name}: {speed}", file=sys.stderr, flush=True)
+
+
 def compare(options, net, activity, threads, case):
     rounds = []
     for number in range(options.rounds):
         measured = measure_spikeloom(options, net, activity, threads)
+        say(number, "spikeloom", measured["spikeloom"])
         for name in options.peers:
-            failed = number > 0 and "error" in rounds[0][name]  # it would only fail again
-            measured[name] = rounds[0][name] if failed else measure_peer(options, name, case, threads, number == 0)
-            if not failed:
-                said = measured[name].get("error") or f"{measured[name]['samples_per_s']:.1f} samples/s"
-                print(f"bench-peers: round {number + 1}, {name}: {said}", file=sys.stderr)
+            if number > 0 and "error" in rounds[0][name]:  # it would only fail again
+                measured[name] = rounds[0][name]
+                continue
+            measured[name] = measure_peer(options, name, case, threads, number == 0)
+            say(number, name, measured[name])
         rounds.append(measured)
     summaries = summary_of(rounds)
     return {
