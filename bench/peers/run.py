@@ -24,7 +24,9 @@ KEPT_OF_FIRST_ROUND = (
     "first_step_s",
     "versions",
 )
-LOSS_TOLERANCE = 1e-3  # between fp32 programs: sums in another order, and now and then a spike that falls otherwise
+# Between fp32 programs, whose sums have another order. One membrane within an ulp of the threshold spikes in one program
+# and not in another, and AdamW's first steps magnify what follows: 0.005 after 20 steps was seen on nmnist-mlp.
+LOSS_TOLERANCES = {"loss_of_first_step": 1e-3, "loss_after_20_steps": 1e-2}
 
 
 def arguments_of(argv):
@@ -137,8 +139,8 @@ def check_losses(summaries):
     rows = [row for row in summaries if row["precision"] == "fp32" and row.get("loss_after_20_steps") is not None]
     wrong = []
     for row in rows[1:]:
-        for key in ("loss_of_first_step", "loss_after_20_steps"):
-            if not abs(row[key] - rows[0][key]) <= LOSS_TOLERANCE:
+        for key, tolerance in LOSS_TOLERANCES.items():
+            if not abs(row[key] - rows[0][key]) <= tolerance:
                 wrong.append(f"{row['name']}: {key} {row[key]:.6f}, and {rows[0]['name']} has {rows[0][key]:.6f}")
     return wrong
 
