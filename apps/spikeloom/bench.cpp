@@ -10,6 +10,7 @@
 
 #include <spikeloom/benchmark.hpp>
 #include <spikeloom/error.hpp>
+#include "io/safetensors.hpp"
 #include "output.hpp"
 #include "verbs.hpp"
 
@@ -38,7 +39,8 @@ Json to_json(const BenchmarkReport& report) {
           {"input_activity", report.input_activity},
           {"activity", pairs(report.activity)},
           {"active_fraction", pairs(report.active_fraction)},
-          {"loss_after_20_steps", report.loss_after_20_steps},
+          {"loss_of_first_step", report.loss_of_first_step},
+          {"loss_after_20_steps", report.loss_after_20_steps ? Json(*report.loss_after_20_steps) : Json()},
           {"saved_state_bytes", report.saved_state_bytes}};
 }
 
@@ -105,7 +107,9 @@ void bench_train(const BenchmarkOptions& options, bool json) {
   Json result{
       {"net", options.net}, {"threads", mine["threads"]}, {"mode", name_of(options.mode)}, {"precision", "fp32"}};
   for (const auto& [key, value] : mine.items()) result[key] = value;
-  result["dense"] = {{"samples_per_s", dense["samples_per_s"]},
+  result["dense"] = {{"loss_of_first_step", dense["loss_of_first_step"]},
+                     {"loss_after_20_steps", dense["loss_after_20_steps"]},
+                     {"samples_per_s", dense["samples_per_s"]},
                      {"ms_per_batch", dense["ms_per_batch"]},
                      {"peak_memory_bytes", dense["peak_memory_bytes"]}};
   result["speedup_over_dense"] = dense["ms_per_batch"].get<double>() / mine["ms_per_batch"].get<double>();
@@ -135,7 +139,33 @@ void bench_train(const BenchmarkOptions& options, bool json) {
   print_table(rows);
 }
 
+/// The weights, the spikes and the labels as tensors, for programs that shall compute the same thing. Integers are
+/// float32 as well; all are below 2^24, so exact.
+void export_case(const BenchmarkOptions& options, const std::string& path) {
+  const BenchmarkCase numbers = benchmark_case(options);
+  const auto floats = [](const auto& values) { return std::vector<float>(values.begin(), values.end()); };
+  const std::uint64_t samples = numbers.labels.size();
+  const auto steps = static_cast<std::uint64_t>(numbers.steps);
+  SafetensorsWriter file;
+  for (std::size_t l = 0; l < numbers.weights.size(); ++l) {
+    const auto inputs = static_cast<std::uint64_t>(numbers.sizes[l]);
+    const auto size = static_cast<std::uint64_t>(numbers.sizes[l + 1]);
+    file.add(fmt::format("layer{}.weight", l), {size, inputs}, numbers.weights[l]);
+    file.add(fmt::format("layer{}.bias", l), {size}, numbers.biases[l]);
+  }
+  file.add("labels", {samples}, floats(numbers.labels));
+  file.add("spikes.counts", {samples, steps}, floats(numbers.spike_counts));
+  file.add("spikes.channels", {numbers.spike_channels.size()}, floats(numbers.spike_channels));
+  file.set("net", options.net);
+  file.set("activity", fmt::format("{}", options.activity));
+  file.set("batch", std::to_string(numbers.batch));
+  file.set("decay", fmt::format("{}", numbers.decay));
+  file.set("learning_rate", fmt::format("{}", numbers.learning_rate));
+  file.write(path);
+}
+
 struct Options {
+  std::string export_path;
   BenchmarkOptions benchmark;
   std::string mode = "sparse";
   double input_activity = -1.0;
@@ -151,6 +181,7 @@ void run(Options options) {
   for (const EngineMode mode : {EngineMode::automatic, EngineMode::sparse, EngineMode::dense}) {
     if (options.mode == name_of(mode)) options.benchmark.mode = mode;
   }
+  if (!options.export_path.empty()) return export_case(options.benchmark, options.export_path);
   bench_train(options.benchmark, options.json);
 }
 
@@ -181,6 +212,8 @@ void add_bench(CLI::App& app, Action& action) {
   train->add_option("--seconds", options->benchmark.seconds, "how long to measure, at least")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  train->add_option("--export", options->export_path,
+                    "measure nothing: write weights, input spikes and labels to this file (safetensors)");
   train->add_flag("--json", options->json, "one JSON object on stdout");
   train->callback([&action, options] { action = [options] { run(*options); }; });
 }

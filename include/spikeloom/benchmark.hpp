@@ -49,9 +49,27 @@ struct BenchmarkReport {
   double input_activity = 0.0;
   std::vector<std::pair<std::string, double>> activity;         // per hidden layer, as measured while timing
   std::vector<std::pair<std::string, double>> active_fraction;  // neurons in the surrogate's window, likewise
-  double loss_after_20_steps = 0.0;
+  double loss_of_first_step = 0.0;
+  std::optional<double> loss_after_20_steps;  // none if a slow mode was stopped before
   std::uint64_t saved_state_bytes = 0;
 };
+
+/// What run_benchmark trains on: the numbers that another program needs to compute the same thing. The first 20
+/// training steps take samples [(step % 3) * batch, (step % 3 + 1) * batch) in turn.
+struct BenchmarkCase {
+  std::vector<int> sizes;  // as BenchmarkNet
+  int steps = 0;
+  int batch = 0;
+  double decay = 0.0;  // of every membrane, the readout's too
+  double learning_rate = 0.0;
+  std::vector<std::vector<float>> weights;    // per layer (size, inputs), row-major, scaled to the wanted activity
+  std::vector<std::vector<float>> biases;     // per layer (size)
+  std::vector<int> labels;                    // 3 * batch samples
+  std::vector<std::uint32_t> spike_counts;    // (samples, steps): input spikes of a step
+  std::vector<std::uint32_t> spike_channels;  // of all samples and steps in turn, ascending within a step
+};
+
+BenchmarkCase benchmark_case(const BenchmarkOptions& options);
 
 /// Whole training steps (forward, backward, AdamW) in this process.
 BenchmarkReport run_benchmark(const BenchmarkOptions& options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -87,6 +88,34 @@ void set_activity(Engine& engine, Parameters& parameters, const SpikeBatch& batc
   }
 }
 
+/// Everything before the first training step; the same numbers for any number of threads.
+struct Setup {
+  Configuration configuration;
+  int batch_size;
+  WorkerTeam team;
+  Engine engine;
+  SpikeDataset data;
+  std::unique_ptr<ReadoutLoss> loss;
+  Parameters parameters;
+
+  explicit Setup(const BenchmarkOptions& options) : Setup(benchmark_net(options.net), options) {}
+  Setup(const BenchmarkNet& net, const BenchmarkOptions& options)
+      : configuration(configuration_of(net, options)),
+        batch_size(options.batch.value_or(net.batch)),
+        team(options.threads > 0 ? options.threads : available_cores()),
+        engine(configuration.network, make_plan(configuration.network, options.mode, team.size()), team),
+        data(synthetic_spikes(configuration.network, 3 * batch_size,
+                              options.input_activity.value_or(net.input_activity))),
+        loss(make_readout_loss(configuration.loss, configuration.network)),
+        parameters(initial_parameters(configuration.network, 1)) {
+    std::vector<std::uint32_t> few(std::min(batch_size, 4));
+    for (std::size_t i = 0; i < few.size(); ++i) few[i] = static_cast<std::uint32_t>(i);
+    SpikeBatch batch;
+    gather_batch(data, few, batch);
+    set_activity(engine, parameters, batch, *loss, options.activity);
+  }
+};
+
 }  // namespace
 
 const std::vector<BenchmarkNet>& benchmark_nets() {
@@ -109,25 +138,38 @@ const BenchmarkNet& benchmark_net(const std::string& name) {
   throw UserError(fmt::format("--net {}: no such benchmark network; known are {}", name, known));
 }
 
-BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
-  const BenchmarkNet& net = benchmark_net(options.net);
-  const Configuration configuration = configuration_of(net, options);
-  const int batch_size = options.batch.value_or(net.batch);
-  WorkerTeam team(options.threads > 0 ? options.threads : available_cores());
-  Engine engine(configuration.network, make_plan(configuration.network, options.mode, team.size()), team);
-  const SpikeDataset data =
-      synthetic_spikes(configuration.network, 3 * batch_size, options.input_activity.value_or(net.input_activity));
-  const auto loss = make_readout_loss(configuration.loss, configuration.network);
+BenchmarkCase benchmark_case(const BenchmarkOptions& options) {
+  const Setup setup(options);
+  BenchmarkCase result;
+  result.sizes = benchmark_net(options.net).sizes;
+  result.steps = setup.configuration.network.steps;
+  result.batch = setup.batch_size;
+  result.decay = setup.configuration.network.layers.front().decay.low;
+  result.learning_rate = setup.configuration.optimizer.learning_rate;
+  for (const LayerParameters& layer : setup.parameters.layers) {
+    result.weights.push_back(layer.weight);
+    result.biases.push_back(layer.bias);
+  }
+  for (std::size_t sample = 0; sample < setup.data.size(); ++sample) {
+    result.labels.push_back(setup.data.label(sample));
+    const auto offsets = setup.data.offsets(sample);
+    for (std::size_t t = 0; t + 1 < offsets.size(); ++t) result.spike_counts.push_back(offsets[t + 1] - offsets[t]);
+    const auto ids = setup.data.ids(sample);
+    result.spike_channels.insert(result.spike_channels.end(), ids.begin(), ids.end());
+  }
+  return result;
+}
 
-  std::vector<std::uint32_t> few(std::min(batch_size, 4));
-  for (std::size_t i = 0; i < few.size(); ++i) few[i] = static_cast<std::uint32_t>(i);
+BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
+  Setup setup(options);
+  const Configuration& configuration = setup.configuration;
+  const SpikeDataset& data = setup.data;
+  const int batch_size = setup.batch_size;
+  Engine& engine = setup.engine;
   SpikeBatch batch;
-  gather_batch(data, few, batch);
-  Parameters parameters = initial_parameters(configuration.network, 1);
-  set_activity(engine, parameters, batch, *loss, options.activity);
 
   BenchmarkReport report;
-  report.threads = team.size();
+  report.threads = setup.team.size();
   report.batch = batch_size;
   report.steps = configuration.network.steps;
   Optimizer optimizer(configuration.optimizer, engine);
@@ -140,11 +182,12 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
     gather_batch(data, samples, batch);
     gather.push_back(milliseconds_since(start));
     optimizer.begin_step(configuration.optimizer.learning_rate);
-    const BatchResult result = engine.train_step(batch, *loss, optimizer, configuration.optimizer.gradient_clip);
+    const BatchResult result = engine.train_step(batch, *setup.loss, optimizer, configuration.optimizer.gradient_clip);
     total.push_back(milliseconds_since(start));
     forward.push_back(1000.0 * result.forward_seconds);
     backward.push_back(1000.0 * result.backward_seconds);
     update.push_back(1000.0 * result.update_seconds);
+    if (step == 0) report.loss_of_first_step = result.loss / batch_size;
     if (step == 19) report.loss_after_20_steps = result.loss / batch_size;
     report.saved_state_bytes = result.saved_state_bytes;
     report.activity.clear();

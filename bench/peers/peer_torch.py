@@ -1,0 +1,93 @@
+"""PyTorch by hand: step by step; layer by layer (one GEMM over all steps, then a loop of elementwise steps); and that
+loop through torch.compile, CHUNK steps in one kernel."""
+
+import torch
+from case import THRESHOLD
+from torch_parts import Trainer, configure, linear_layers, spike
+
+CHUNK = 10  # steps compiled as one: more take minutes to compile, fewer are slower
+
+
+def lif_step(current, membrane, kept, decay, dtype):
+    """`kept` is decay * (1 - previous spikes), a constant in the backward pass."""
+    membrane = membrane * kept + current
+    spikes = spike(membrane - THRESHOLD, dtype)
+    return spikes, membrane, decay - decay * spikes.detach()
+
+
+def lif_chunk(currents, membrane, kept, decay, dtype):
+    spikes = []
+    for current in currents.unbind(0):
+        now, membrane, kept = lif_step(current, membrane, kept, decay, dtype)
+        spikes.append(now)
+    return torch.stack(spikes), membrane, kept
+
+
+def integrate(currents, decay):
+    """Leaky integrator: membrane potentials of all steps."""
+    membrane = torch.zeros_like(currents[0])
+    membranes = []
+    for current in currents.unbind(0):
+        membrane = membrane * decay + current
+        membranes.append(membrane)
+    return torch.stack(membranes)
+
+
+def by_layers(layers, decay, dtype, compiled):
+    torch._dynamo.config.recompile_limit = (
+        64  # one per layer size, and first chunks differ; past it PyTorch goes on uncompiled
+    )
+    chunk = torch.compile(lif_chunk, dynamic=False) if compiled else lif_chunk
+    integrator = torch.compile(integrate, dynamic=False) if compiled else integrate
+
+    def lif(currents):
+        membrane = torch.zeros_like(currents[0], dtype=torch.float32)
+        kept = torch.zeros_like(membrane)
+        if not compiled:
+            return chunk(currents, membrane, kept, decay, dtype)[0]
+        spikes = []
+        for part in currents.split(CHUNK):
+            now, membrane, kept = chunk(part, membrane, kept, decay, dtype)
+            spikes.append(now)
+        return torch.cat(spikes)
+
+    def integrate_chunks(currents):
+        if not compiled or currents.shape[0] <= 100:
+            return integrator(currents.float(), decay)
+        return integrate(currents.float(), decay)  # too many steps to compile as one
+
+    def forward(spikes):
+        for layer in layers[:-1]:
+            spikes = lif(layer(spikes))
+        return integrate_chunks(layers[-1](spikes))
+
+    return forward
+
+
+def by_steps(layers, decay, dtype):
+    def forward(inputs):
+        batch = inputs.shape[1]
+        membranes = [torch.zeros(batch, layer.out_features) for layer in layers]
+        kept = [torch.zeros(batch, layer.out_features) for layer in layers[:-1]]
+        outputs = []
+        for spikes in inputs.unbind(0):
+            for index, layer in enumerate(layers[:-1]):
+                spikes, membranes[index], kept[index] = lif_step(
+                    layer(spikes), membranes[index], kept[index], decay, dtype
+                )
+            membranes[-1] = membranes[-1] * decay + layers[-1](spikes)
+            outputs.append(membranes[-1])
+        return torch.stack(outputs)
+
+    return forward
+
+
+def build(case, variant, precision):
+    configure()
+    layers = linear_layers(case)
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    if variant == "steps":
+        forward = by_steps(layers, case.decay, dtype)
+    else:
+        forward = by_layers(layers, case.decay, dtype, compiled=variant == "compile")
+    return Trainer(case, forward, layers.parameters(), precision)
