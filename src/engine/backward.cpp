@@ -146,8 +146,8 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
   const int range_size = std::max(1, context.plan->delta_rows / context.steps);
   if (keep) layer.kept_gradient(0);  // allocated before the workers need it
   if (below) prepare_spike_gradient(*below);
-  std::vector<TransposedEvents> transposed;
-  AlignedBuffer<float> partials;
+  std::vector<TransposedEvents>& transposed = context.shared->transposed;
+  AlignedBuffer<float>& partials = context.shared->partials;
   for (const SampleRange& group : groups) {
     const bool first = group.first == 0, last = group.last == context.samples;
     const std::vector<SampleRange> ranges = ranges_of(group, range_size);

@@ -93,7 +93,9 @@ class Engine::Implementation {
     return result;
   }
 
-  PassContext context_of(const SpikeBatch& batch) { return {batch.samples, batch.steps, &team, &scratch, &plan}; }
+  PassContext context_of(const SpikeBatch& batch) {
+    return {batch.samples, batch.steps, &team, &scratch, &shared, &plan};
+  }
 
   /// The spikes that reach layer l.
   SpikeRows input_of(const SpikeBatch& batch, std::size_t l) const {
@@ -283,6 +285,7 @@ class Engine::Implementation {
   std::vector<LayerState> layers;
   std::size_t spiking_layers = 0;  // the first ones
   std::vector<WorkerScratch> scratch;
+  SharedScratch shared;
   OutputStage output_stage;
   SpikeLists spare_active;
   int last_samples = 0;  // of the last batch
@@ -469,8 +472,8 @@ const SpikeLists& Engine::spikes(int layer) const { return implementation_->laye
 SpikeLists Engine::active(int layer) {
   Implementation& self = *implementation_;
   SpikeLists lists;
-  merge_active(self.layers.at(layer), {self.last_samples, self.last_steps, &self.team, &self.scratch, &self.plan},
-               lists);
+  merge_active(self.layers.at(layer),
+               {self.last_samples, self.last_steps, &self.team, &self.scratch, &self.shared, &self.plan}, lists);
   return lists;
 }
 

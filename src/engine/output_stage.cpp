@@ -103,7 +103,8 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
 
 void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rule, const PassContext& context) {
   const int range_size = std::max(1, context.plan->delta_rows / context.steps);
-  transpose_events(input, context.steps, ranges_of({0, context.samples}, range_size), *context.team, transposed_);
+  transpose_events(input, context.steps, ranges_of({0, context.samples}, range_size), *context.team,
+                   context.shared->transposed);
   last_->kept_gradient(0);
   // The layer has one tile or few: workers share it by ranges of inputs instead, whose sums are as independent as tiles
   // are.
@@ -114,7 +115,7 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
     for (int tile = 0; tile < last_->tiles(); ++tile) {
       float* gradient = last_->kept_gradient(tile);
       std::fill(gradient + first * last_->width(), gradient + end * last_->width(), 0.0f);
-      for (const TransposedEvents& events : transposed_) {
+      for (const TransposedEvents& events : context.shared->transposed) {
         const float* rows = trace_.data() +
                             static_cast<std::size_t>(events.samples.first) * context.steps * last_->stride() +
                             tile * last_->width();

@@ -28,12 +28,19 @@ struct alignas(kCacheLine) WorkerScratch {
   double update_seconds = 0.0;
 };
 
+/// Buffers of a pass that all workers fill together, one layer after the other, kept from batch to batch.
+struct SharedScratch {
+  std::vector<TransposedEvents> transposed;
+  AlignedBuffer<float> partials;  // (tiles, events of a group): each tile's part of the gradient of the layer below
+};
+
 /// What the passes share.
 struct PassContext {
   int samples = 0;
   int steps = 0;
   WorkerTeam* team = nullptr;
   std::vector<WorkerScratch>* scratch = nullptr;
+  SharedScratch* shared = nullptr;
   const Plan* plan = nullptr;
 
   std::size_t rows() const { return static_cast<std::size_t>(samples) * steps; }
@@ -117,7 +124,6 @@ class OutputStage {
   AlignedBuffer<float> trace_;              // (samples * steps, stride): membranes, then k delta
   AlignedBuffer<float> bias_gradients_;     // (samples, stride)
   AlignedBuffer<float> weights_by_output_;  // of a linear last layer, see GradientSource
-  std::vector<TransposedEvents> transposed_;
 };
 
 }  // namespace spikeloom

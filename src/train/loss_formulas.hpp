@@ -34,10 +34,9 @@
 
 namespace spikeloom {
 
-/// The decision that `automatic` stands for.
-inline DecisionKind resolved_decision(const LossSpec& spec) {
-  if (spec.decision != DecisionKind::automatic) return spec.decision;
-  switch (spec.over) {
+/// The one number per class out of a trace that a loss over `over` looks at; losses of every step: the mean membrane.
+inline DecisionKind summary_of(LossOver over) {
+  switch (over) {
     case LossOver::softmax_sum:
       return DecisionKind::sum;
     case LossOver::max:
@@ -50,6 +49,11 @@ inline DecisionKind resolved_decision(const LossSpec& spec) {
       break;
   }
   return DecisionKind::mean;
+}
+
+/// The decision, with what `automatic` stands for.
+inline DecisionKind resolved_decision(const LossSpec& spec) {
+  return spec.decision == DecisionKind::automatic ? summary_of(spec.over) : spec.decision;
 }
 
 /// The first step at which each class's membrane is largest. `output` is (steps, stride).
@@ -163,22 +167,6 @@ class MembraneLoss {
 
   static double target(const LossSpec& spec, int c, int label, int classes) {
     return (c == label ? 1.0 - spec.label_smoothing : 0.0) + spec.label_smoothing / classes;
-  }
-
-  static DecisionKind summary_of(LossOver over) {
-    switch (over) {
-      case LossOver::softmax_sum:
-        return DecisionKind::sum;
-      case LossOver::max:
-        return DecisionKind::max;
-      case LossOver::last:
-        return DecisionKind::last;
-      case LossOver::steps:
-      case LossOver::steps_sum:
-      case LossOver::mean:
-        break;
-    }
-    return DecisionKind::mean;
   }
 
   const Number* membranes(int t) const { return output_ + static_cast<std::size_t>(t) * stride_; }
