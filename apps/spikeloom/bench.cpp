@@ -91,12 +91,15 @@ const char* name_of(EngineMode mode) {
   return "";
 }
 
+const char* name_of(EnginePrecision precision) { return precision == EnginePrecision::bf16 ? "bf16" : "fp32"; }
+
 void bench_train(const BenchmarkOptions& options, bool json) {
   Json mine = run_in_child(options);
   Json dense = mine;
   if (options.mode != EngineMode::dense) {
     BenchmarkOptions other = options;
     other.mode = EngineMode::dense;
+    other.precision = EnginePrecision::fp32;
     dense = run_in_child(other);
     // Interleaved: the same again after the dense run, and the mean of both, for the clock may have wandered meanwhile.
     const Json again = run_in_child(options);
@@ -104,8 +107,10 @@ void bench_train(const BenchmarkOptions& options, bool json) {
     mine["ms_per_batch"] = ms;
     mine["samples_per_s"] = 1000.0 * mine["batch"].get<int>() / ms;
   }
-  Json result{
-      {"net", options.net}, {"threads", mine["threads"]}, {"mode", name_of(options.mode)}, {"precision", "fp32"}};
+  Json result{{"net", options.net},
+              {"threads", mine["threads"]},
+              {"mode", name_of(options.mode)},
+              {"precision", name_of(options.precision)}};
   for (const auto& [key, value] : mine.items()) result[key] = value;
   result["dense"] = {{"loss_of_first_step", dense["loss_of_first_step"]},
                      {"loss_after_20_steps", dense["loss_after_20_steps"]},
@@ -117,6 +122,7 @@ void bench_train(const BenchmarkOptions& options, bool json) {
   std::vector<std::pair<std::string, std::string>> rows{
       {"net", options.net},
       {"mode", name_of(options.mode)},
+      {"precision", name_of(options.precision)},
       {"threads", std::to_string(mine["threads"].get<int>())},
       {"speed", fmt::format("{:.0f} samples/s, {:.2f} ms per batch of {}", mine["samples_per_s"].get<double>(),
                             mine["ms_per_batch"].get<double>(), mine["batch"].get<int>())},
@@ -168,6 +174,7 @@ struct Options {
   std::string export_path;
   BenchmarkOptions benchmark;
   std::string mode = "sparse";
+  std::string precision = "fp32";
   double input_activity = -1.0;
   int batch = 0;
   int steps = 0;
@@ -181,6 +188,7 @@ void run(Options options) {
   for (const EngineMode mode : {EngineMode::automatic, EngineMode::sparse, EngineMode::dense}) {
     if (options.mode == name_of(mode)) options.benchmark.mode = mode;
   }
+  if (options.precision == name_of(EnginePrecision::bf16)) options.benchmark.precision = EnginePrecision::bf16;
   if (!options.export_path.empty()) return export_case(options.benchmark, options.export_path);
   bench_train(options.benchmark, options.json);
 }
@@ -208,6 +216,9 @@ void add_bench(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 4096));
   train->add_option("--mode", options->mode, "sparse, dense or auto")
       ->check(CLI::IsMember({"sparse", "dense", "auto"}))
+      ->capture_default_str();
+  train->add_option("--precision", options->precision, "fp32, or bf16 copies of weights and deltas")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
   train->add_option("--seconds", options->benchmark.seconds, "how long to measure, at least")
       ->check(CLI::Range(0.1, 3600.0))

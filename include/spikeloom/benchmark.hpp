@@ -33,6 +33,7 @@ struct BenchmarkOptions {
   std::optional<int> steps;
   int threads = 0;
   EngineMode mode = EngineMode::sparse;
+  EnginePrecision precision = EnginePrecision::fp32;
   double seconds = 3.0;  // timed for at least this long, and at least five batches
 };
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "engine/passes.hpp"
 
 namespace spikeloom {
@@ -42,8 +45,11 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
       if (layer.owner(tile) != worker) continue;
       layer.traces[tile].clear(context.rows(), layer.width());
       for (int sample = 0; sample < context.samples; ++sample) {
-        const kernels::TileInput from{layer.weights(tile), layer.bias(tile),
-                                      input.offsets + static_cast<std::size_t>(sample) * context.steps, input.ids};
+        const kernels::TileInput from{.weights = layer.weights(tile),
+                                      .bias = layer.bias(tile),
+                                      .offsets = input.offsets + static_cast<std::size_t>(sample) * context.steps,
+                                      .ids = input.ids,
+                                      .half_weights = layer.half_weights(tile)};
         forward_sample(layer, tile, from, listing, sample, context.steps, (*context.scratch)[worker]);
       }
     }
@@ -53,24 +59,53 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
 
 namespace {
 
-/// One sample's rows of a merged list; `place` is where its first id goes.
-void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t place,
-                  std::vector<std::size_t>& cursors, SpikeLists& out) {
-  const int tiles = layer.tiles();
-  cursors.resize(tiles);
-  for (int tile = 0; tile < tiles; ++tile) cursors[tile] = layer.traces[tile].entry_start[sample];
+/// The row of each entry of a tile's sample, from the counts of its rows. Few rows have more than eight entries, so
+/// each writes eight places whatever its count: a loop as long as the count would be mispredicted at every second row.
+void expand_rows(const std::uint8_t* counts, int steps, std::uint32_t* rows) {
+  for (int step = 0; step < steps; ++step) {
+    const std::uint8_t count = counts[step];
+    std::fill_n(rows, 8, static_cast<std::uint32_t>(step));
+    for (std::uint8_t i = 8; i < count; ++i) rows[i] = static_cast<std::uint32_t>(step);
+    rows += count;
+  }
+}
+
+/// One sample's rows of a merged list; `first` is where its first id goes. A counting sort by row that visits tile by
+/// tile, twice: ids ascend within a row because tiles do.
+void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t first,
+                  WorkerScratch& scratch, SpikeLists& out) {
+  std::size_t entries = 0;
+  for (const TileTrace& trace : layer.traces) entries += trace.entry_start[sample + 1] - trace.entry_start[sample];
+  scratch.entry_rows.reserve_discard(entries + 8);
   const std::size_t first_row = static_cast<std::size_t>(sample) * steps;
-  for (std::size_t row = first_row; row < first_row + steps; ++row) {
-    out.offsets[row] = place;
-    for (int tile = 0; tile < tiles; ++tile) {
-      const TileTrace& trace = layer.traces[tile];
-      const std::uint8_t* code = trace.codes.data() + cursors[tile];
-      const std::uint8_t* end = code + trace.counts[row];
-      cursors[tile] += trace.counts[row];
-      for (; code != end; ++code) {
-        if (*code & flag) out.ids[place++] = tile * layer.width() + (*code & kernels::kColumnBits);
-      }
+  std::uint32_t* offsets = out.offsets.data() + first_row;
+  std::vector<std::uint32_t>& place = scratch.places;  // of a row: its count, then where its next id goes
+  place.assign(steps, 0);
+  std::uint32_t* rows = scratch.entry_rows.data();
+  for (const TileTrace& trace : layer.traces) {
+    const std::size_t begin = trace.entry_start[sample], count = trace.entry_start[sample + 1] - begin;
+    expand_rows(trace.counts.data() + first_row, steps, rows);
+    for (std::size_t e = 0; e < count; ++e) place[rows[e]] += (trace.codes[begin + e] & flag) != 0;
+    rows += count;
+  }
+  for (int step = 0; step < steps; ++step) {
+    offsets[step] = first;
+    first += std::exchange(place[step], first);
+  }
+  rows = scratch.entry_rows.data();
+  std::uint32_t nowhere;
+  for (int tile = 0; tile < layer.tiles(); ++tile) {
+    const TileTrace& trace = layer.traces[tile];
+    const std::size_t begin = trace.entry_start[sample], count = trace.entry_start[sample + 1] - begin;
+    const std::uint32_t first_id = tile * layer.width();
+    for (std::size_t e = 0; e < count; ++e) {
+      const std::uint8_t code = trace.codes[begin + e];
+      const bool listed = (code & flag) != 0;
+      std::uint32_t* to = listed ? &out.ids[place[rows[e]]] : &nowhere;  // an address is chosen without a branch
+      *to = first_id + (code & kernels::kColumnBits);
+      place[rows[e]] += listed;
     }
+    rows += count;
   }
 }
 
@@ -87,8 +122,7 @@ void merge(const LayerState& layer, std::uint8_t flag, std::vector<std::size_t> 
   out.offsets.back() = base.back();
   out.ids.resize(base.back());
   context.team->for_each(context.samples, [&](std::size_t sample, int worker) {
-    merge_sample(layer, flag, static_cast<int>(sample), context.steps, base[sample], (*context.scratch)[worker].cursors,
-                 out);
+    merge_sample(layer, flag, static_cast<int>(sample), context.steps, base[sample], (*context.scratch)[worker], out);
   });
 }
 
