@@ -114,9 +114,12 @@ void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::
   const bool through_reset = layer.spec().reset_gradient;
   scratch.spike_masks.reserve_discard(context.steps);
   if (through_reset) scratch.jumps.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
-  const std::size_t entry = trace.entry_start[sample];
-  const kernels::TraceIn lists{trace.counts.data() + static_cast<std::size_t>(sample) * context.steps,
-                               trace.codes.data() + entry, trace.derivatives.data() + entry,
+  const std::size_t entry = trace.entry_start[sample], entries = trace.entry_start[sample + 1] - entry;
+  scratch.entry_rows.reserve_discard(entries + 8);
+  kernels::expand_rows(trace.counts.data() + static_cast<std::size_t>(sample) * context.steps, context.steps,
+                       scratch.entry_rows.data());
+  const kernels::TraceIn lists{entries, scratch.entry_rows.data(), trace.codes.data() + entry,
+                               trace.derivatives.data() + entry,
                                through_reset ? trace.membranes.data() + entry : nullptr};
   kernels::backward_spiking(layer.width(), layer.constants(tile), lists,
                             trace.spike_gradient.data() + trace.active_start[sample], layer.rate_gradient(tile),

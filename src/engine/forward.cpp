@@ -59,17 +59,6 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
 
 namespace {
 
-/// The row of each entry of a tile's sample, from the counts of its rows. Few rows have more than eight entries, so
-/// each writes eight places whatever its count: a loop as long as the count would be mispredicted at every second row.
-void expand_rows(const std::uint8_t* counts, int steps, std::uint32_t* rows) {
-  for (int step = 0; step < steps; ++step) {
-    const std::uint8_t count = counts[step];
-    std::fill_n(rows, 8, static_cast<std::uint32_t>(step));
-    for (std::uint8_t i = 8; i < count; ++i) rows[i] = static_cast<std::uint32_t>(step);
-    rows += count;
-  }
-}
-
 /// One sample's rows of a merged list; `first` is where its first id goes. A counting sort by row that visits tile by
 /// tile, twice: ids ascend within a row because tiles do.
 void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t first,
@@ -84,7 +73,7 @@ void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int st
   std::uint32_t* rows = scratch.entry_rows.data();
   for (const TileTrace& trace : layer.traces) {
     const std::size_t begin = trace.entry_start[sample], count = trace.entry_start[sample + 1] - begin;
-    expand_rows(trace.counts.data() + first_row, steps, rows);
+    kernels::expand_rows(trace.counts.data() + first_row, steps, rows);
     for (std::size_t e = 0; e < count; ++e) place[rows[e]] += (trace.codes[begin + e] & flag) != 0;
     rows += count;
   }

@@ -26,28 +26,26 @@ template <int kWidth, bool kThroughReset>
 void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* spike_gradient,
                      const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride,
                      std::uint64_t* spike_masks, float* jumps) {
-  std::size_t entry = 0;
   for (int step = 0; step < steps; ++step) {
-    float* row = rows + step * stride;
-    std::fill_n(row, kWidth, 0.0f);
-    float* jump_row = kThroughReset ? jumps + step * kWidth : nullptr;
-    if constexpr (kThroughReset) std::fill_n(jump_row, kWidth, 0.0f);
-    std::uint64_t spiked = 0;
-    for (const std::size_t end = entry + trace.counts[step]; entry < end; ++entry) {
-      const std::uint8_t code = trace.codes[entry];
-      const int column = code & kColumnBits;
-      spiked |= std::uint64_t{(code & kSpiked) != 0} << column;
-      if (!(code & kActive)) continue;
-      const float h = trace.derivatives[entry];
-      row[column] = h * (*spike_gradient++ + rate_gradient[column]);
-      if constexpr (kThroughReset) {
-        const float membrane = trace.membranes[entry];
-        // Lif::reset_jump of one neuron; a register for a single entry would cost more than it saves.
-        jump_row[column] =
-            h * __builtin_fmaf(c.spiked_slope[column] - c.decay[column], membrane, c.spiked_offset[column]);
-      }
+    std::fill_n(rows + step * stride, kWidth, 0.0f);
+    if constexpr (kThroughReset) std::fill_n(jumps + step * kWidth, kWidth, 0.0f);
+    spike_masks[step] = 0;
+  }
+  // One loop over all entries: one per step, with its one or two turns, would be mispredicted at every second step.
+  for (std::size_t entry = 0; entry < trace.entries; ++entry) {
+    const std::uint8_t code = trace.codes[entry];
+    const int column = code & kColumnBits;
+    const std::size_t step = trace.entry_rows[entry];
+    spike_masks[step] |= std::uint64_t{(code & kSpiked) != 0} << column;
+    if (!(code & kActive)) continue;
+    const float h = trace.derivatives[entry];
+    rows[step * stride + column] = h * (*spike_gradient++ + rate_gradient[column]);
+    if constexpr (kThroughReset) {
+      const float membrane = trace.membranes[entry];
+      // Lif::reset_jump of one neuron; a register for a single entry would cost more than it saves.
+      jumps[step * kWidth + column] =
+          h * __builtin_fmaf(c.spiked_slope[column] - c.decay[column], membrane, c.spiked_offset[column]);
     }
-    spike_masks[step] = spiked;
   }
 }
 
@@ -264,6 +262,21 @@ void RoundRows(int width, const float* rows, std::size_t count, Bf16Pair* out) {
   (width == 64 ? round_rows_of<64> : round_rows_of<32>)(rows, count, out);
 }
 
+/// Few steps have more than eight entries, so each writes eight places whatever its count.
+void ExpandRows(const std::uint8_t* counts, int steps, std::uint32_t* entry_rows) {
+  const hn::CappedTag<std::uint32_t, 8> some;
+  for (int step = 0; step < steps; ++step) {
+    const auto value = hn::Set(some, static_cast<std::uint32_t>(step));
+    std::uint8_t i = 0;
+    do {
+      for (int half = 0; half < 8; half += static_cast<int>(hn::MaxLanes(some)))
+        hn::StoreU(value, some, entry_rows + i + half);
+      i += 8;
+    } while (i < counts[step]);
+    entry_rows += counts[step];
+  }
+}
+
 void AddInOrder(const float* const* parts, std::size_t part_count, std::size_t count, float* sum) {
   std::size_t e = 0;
   for (; e + kLanes <= count; e += kLanes) {
@@ -292,6 +305,7 @@ HWY_EXPORT(HalfWeightGradient);
 HWY_EXPORT(InputGradient);
 HWY_EXPORT(HalfInputGradient);
 HWY_EXPORT(RoundRows);
+HWY_EXPORT(ExpandRows);
 HWY_EXPORT(AddInOrder);
 
 void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
@@ -329,6 +343,10 @@ void round_rows(int width, const float* rows, std::size_t count, Bf16Pair* out) 
 void input_gradient(int width, const float* tile, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
                     const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
   HWY_DYNAMIC_DISPATCH(InputGradient)(width, tile, rows, stride, row_count, offsets, ids, out);
+}
+
+void expand_rows(const std::uint8_t* counts, int steps, std::uint32_t* entry_rows) {
+  HWY_DYNAMIC_DISPATCH(ExpandRows)(counts, steps, entry_rows);
 }
 
 void add_in_order(const std::vector<const float*>& parts, std::size_t count, float* sum) {

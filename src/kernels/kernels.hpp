@@ -70,10 +70,14 @@ void forward_membrane(int width, const TileInput& input, const TileConstants& co
 void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count,
                            float* derivatives);
 
-/// What the delta recursion of one sample reads: the sample's lists as the forward pass wrote them, with h in place of
-/// the membranes.
+/// entry_rows[e] = the step of entry e, from the counts of a sample's steps. Room for their sum and 8 more.
+void expand_rows(const std::uint8_t* counts, int steps, std::uint32_t* entry_rows);
+
+/// What the delta recursion of one sample reads: the sample's lists as the forward pass wrote them, with their steps
+/// expanded, and h in place of the membranes.
 struct TraceIn {
-  const std::uint8_t* counts;
+  std::size_t entries;
+  const std::uint32_t* entry_rows;
   const std::uint8_t* codes;
   const float* derivatives;
   const float* membranes = nullptr;  // only with the gradient through the reset

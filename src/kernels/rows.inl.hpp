@@ -1,5 +1,5 @@
-// How a kernel reads a row of weights or deltas: as float32, or as the bf16 copy of it. Included by the kernels once per
-// instruction set, after lanes.inl.hpp, in their namespace: hence no include guard.
+// How a kernel reads a row of weights or deltas: as float32, or as the bf16 copy of it. Included by the kernels once
+// per instruction set, after lanes.inl.hpp, in their namespace: hence no include guard.
 //
 // Each format says how a row is added to the sums of its columns, and how the products of two rows fall into 16 virtual
 // lanes. The two bf16 formats read the same memory and give the same bits.
@@ -101,8 +101,7 @@ struct DottedRows : ShiftedRows {
   static HWY_INLINE void multiply(const Element* row, const Register (&other)[kRegisters], Lanes (&lane)[kSixteen]) {
     lane[0] = lanes(0.0f);
     SPIKELOOM_UNROLL
-    for (int i = 0; i < kRegisters; ++i)
-      lane[0] = multiply_pairs(lane[0], load_pairs(row + i * kLanes), other[i]);
+    for (int i = 0; i < kRegisters; ++i) lane[0] = multiply_pairs(lane[0], load_pairs(row + i * kLanes), other[i]);
   }
 };
 #endif

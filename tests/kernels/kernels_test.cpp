@@ -115,6 +115,12 @@ Trace plain_forward(const Tile& tile, const Events& events) {
   return trace;
 }
 
+std::vector<std::uint32_t> rows_of(const Trace& trace) {
+  std::vector<std::uint32_t> rows(trace.entries + 8);
+  expand_rows(trace.counts.data(), kSteps, rows.data());
+  return rows;
+}
+
 class OnEveryTarget : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { limit_to_target(GetParam()); }
@@ -150,6 +156,16 @@ TEST_P(OnEveryTarget, ForwardSpikingEqualsThePlainLoop) {
   }
 }
 
+TEST_P(OnEveryTarget, RowsAreExpandedFromCounts) {
+  const std::vector<std::uint8_t> counts{0, 3, 0, 0, 8, 9, 64, 1, 0, 17, 0};
+  std::vector<std::uint32_t> expected;
+  for (std::size_t step = 0; step < counts.size(); ++step) expected.insert(expected.end(), counts[step], step);
+  std::vector<std::uint32_t> rows(expected.size() + 8);
+  expand_rows(counts.data(), static_cast<int>(counts.size()), rows.data());
+  rows.resize(expected.size());
+  EXPECT_EQ(rows, expected);
+}
+
 TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
   for (const int width : {16, 32, 64}) {
     for (const bool through_reset : {false, true}) {
@@ -159,7 +175,8 @@ TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
                                  rate = random_floats(width, "rate");
       AlignedBuffer<float> rows(kSteps * width), jumps(kSteps * width), bias(width);
       AlignedBuffer<std::uint64_t> masks(kSteps);
-      const TraceIn in{trace.counts.data(), trace.codes.data(), h.data(),
+      const std::vector<std::uint32_t> entry_rows = rows_of(trace);
+      const TraceIn in{trace.entries, entry_rows.data(), trace.codes.data(), h.data(),
                        through_reset ? trace.membranes.data() : nullptr};
       backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, rows.data(), width, bias.data(),
                        masks.data(), jumps.data());
@@ -315,7 +332,8 @@ TEST_P(HalfRows, DeltaIsTheRoundedDelta) {
     AlignedBuffer<float> rate(width), rows(kSteps * width), scratch(kSteps * width), bias(width), half_bias(width);
     AlignedBuffer<Bf16Pair> half_rows(kSteps * width / 2);
     AlignedBuffer<std::uint64_t> masks(kSteps);
-    const TraceIn in{trace.counts.data(), trace.codes.data(), h.data()};
+    const std::vector<std::uint32_t> entry_rows = rows_of(trace);
+    const TraceIn in{trace.entries, entry_rows.data(), trace.codes.data(), h.data()};
     backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, rows.data(), width, bias.data(),
                      masks.data(), nullptr);
     backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, scratch.data(), width,
