@@ -95,14 +95,18 @@ def network_options(options, net, activity):
 
 
 def measure_spikeloom(options, net, activity, threads):
-    """Spikeloom's sparse mode and, from the same call, its dense mode."""
+    """Spikeloom's sparse mode in both precisions, and its dense mode."""
     command = [options.spikeloom, "bench", "train", *network_options(options, net, activity)]
-    sparse = run_json(
-        [*command, "--threads", threads, "--seconds", options.seconds, "--json"], threads, options.timeout
-    )
-    if "error" in sparse:
-        return {"spikeloom": sparse, "spikeloom-dense": sparse}
-    return {"spikeloom": sparse, "spikeloom-dense": sparse["dense"]}
+    command += ["--threads", threads, "--seconds", options.seconds, "--no-dense", "--json"]
+
+    def measured(*more):
+        return run_json([*command, *more], threads, options.timeout)
+
+    return {
+        "spikeloom": measured(),
+        "spikeloom-bf16": measured("--precision", "bf16"),
+        "spikeloom-dense": measured("--mode", "dense"),
+    }
 
 
 def measure_peer(options, name, case, threads, first_round):
@@ -116,7 +120,7 @@ def summary_of(rounds):
     summaries = []
     for name in rounds[0]:
         results = [measured[name] for measured in rounds]
-        row = {"name": name, "precision": PEERS[name].precision if name in PEERS else "fp32"}
+        row = {"name": name, "precision": "bf16" if name.endswith("-bf16") else "fp32"}
         failed = next((result for result in results if "error" in result), None)
         if failed:
             summaries.append(row | {"error": failed["error"]})
@@ -205,7 +209,8 @@ def compare(options, net, activity, threads, case):
     rounds = []
     for number in range(options.rounds):
         measured = measure_spikeloom(options, net, activity, threads)
-        say(number, "spikeloom", measured["spikeloom"])
+        for name, result in measured.items():
+            say(number, name, result)
         for name in options.peers:
             if number > 0 and "error" in rounds[0][name]:  # it would only fail again
                 measured[name] = rounds[0][name]

@@ -159,7 +159,8 @@ TEST_P(OnEveryTarget, ForwardSpikingEqualsThePlainLoop) {
 TEST_P(OnEveryTarget, RowsAreExpandedFromCounts) {
   const std::vector<std::uint8_t> counts{0, 3, 0, 0, 8, 9, 64, 1, 0, 17, 0};
   std::vector<std::uint32_t> expected;
-  for (std::size_t step = 0; step < counts.size(); ++step) expected.insert(expected.end(), counts[step], step);
+  for (std::size_t step = 0; step < counts.size(); ++step)
+    expected.insert(expected.end(), counts[step], static_cast<std::uint32_t>(step));
   std::vector<std::uint32_t> rows(expected.size() + 8);
   expand_rows(counts.data(), static_cast<int>(counts.size()), rows.data());
   rows.resize(expected.size());
