@@ -207,7 +207,8 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   std::string nets;
   for (const BenchmarkNet& net : benchmark_nets()) nets += (nets.empty() ? "" : ", ") + net.name;
-  train->add_option("--net", options->benchmark.net, "one of " + nets)->capture_default_str();
+  train->add_option("--net", options->benchmark.net, "one of " + nets + ", or sizes such as 784-1000-10")
+      ->capture_default_str();
   train->add_option("--activity", options->benchmark.activity, "spikes per hidden neuron and step")
       ->check(CLI::Range(0.0001, 1.0))
       ->capture_default_str();

@@ -35,6 +35,11 @@ struct alignas(kCacheLine) WorkerScratch {
 struct SharedScratch {
   std::vector<TransposedEvents> transposed;
   AlignedBuffer<float> partials;  // (tiles, events of a group): each tile's part of the gradient of the layer below
+  // Of the dense mode, for the layer at hand:
+  AlignedBuffer<float> weights;   // (inputs, stride)
+  AlignedBuffer<float> spikes;    // (rows of a group, inputs)
+  AlignedBuffer<float> delta;     // (rows of a group, stride)
+  AlignedBuffer<float> gradient;  // (inputs, stride)
 };
 
 /// What the passes share.
