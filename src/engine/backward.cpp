@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "engine/passes.hpp"
@@ -148,15 +149,14 @@ void prepare_spike_gradient(LayerState& layer) {
 }
 
 void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch) {
-  scratch.cursors.resize(below.tiles());
-  for (int tile = 0; tile < below.tiles(); ++tile) scratch.cursors[tile] = below.traces[tile].active_start[sample];
+  std::vector<float*>& cursors = scratch.cursors;
+  cursors.clear();
+  for (TileTrace& trace : below.traces) cursors.push_back(trace.spike_gradient.data() + trace.active_start[sample]);
   const std::uint32_t* offsets = below.active.offsets.data() + static_cast<std::size_t>(sample) * steps;
-  const std::uint32_t width = below.width();
+  const int tile_bits = std::countr_zero(static_cast<unsigned>(below.width()));
   // Ids ascend within a row and rows ascend, so each tile's events arrive in the order of its own list.
-  for (std::uint32_t e = offsets[0]; e < offsets[steps]; ++e) {
-    const std::uint32_t tile = below.active.ids[e] / width;
-    below.traces[tile].spike_gradient[scratch.cursors[tile]++] = gradient[e - offsets[0]];
-  }
+  for (std::uint32_t e = offsets[0]; e < offsets[steps]; ++e)
+    *cursors[below.active.ids[e] >> tile_bits]++ = gradient[e - offsets[0]];
 }
 
 void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source,

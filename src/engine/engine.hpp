@@ -75,6 +75,8 @@ class Engine {
   ~Engine();
 
   const NetworkSpec& network() const;
+  /// Who does the work; free between the calls below.
+  WorkerTeam& team() const;
   void import_parameters(const Parameters& parameters);
   Parameters export_parameters() const;
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <utility>
 
 #include "engine/passes.hpp"
 
@@ -24,8 +23,9 @@ void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input
     spikes += spiked;
     trace.spike_counts[code & kernels::kColumnBits] += spiked;
   }
-  const std::size_t start = trace.codes.size();
-  trace.codes.insert(trace.codes.end(), scratch.codes.data(), scratch.codes.data() + entries);
+  const std::size_t start = trace.entry_start.back();
+  trace.codes.resize(start + entries + kernels::kCodePadding);
+  std::copy_n(scratch.codes.data(), entries, trace.codes.data() + start);
   if (listing == Listing::active) {
     trace.derivatives.resize(start + entries);
     kernels::surrogate_derivatives(layer.spec().surrogate, static_cast<float>(layer.spec().threshold),
@@ -59,45 +59,6 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
 
 namespace {
 
-/// One sample's rows of a merged list; `first` is where its first id goes. A counting sort by row that visits tile by
-/// tile, twice: ids ascend within a row because tiles do.
-void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t first,
-                  WorkerScratch& scratch, SpikeLists& out) {
-  std::size_t entries = 0;
-  for (const TileTrace& trace : layer.traces) entries += trace.entry_start[sample + 1] - trace.entry_start[sample];
-  scratch.entry_rows.reserve_discard(entries + 8);
-  const std::size_t first_row = static_cast<std::size_t>(sample) * steps;
-  std::uint32_t* offsets = out.offsets.data() + first_row;
-  std::vector<std::uint32_t>& place = scratch.places;  // of a row: its count, then where its next id goes
-  place.assign(steps, 0);
-  std::uint32_t* rows = scratch.entry_rows.data();
-  for (const TileTrace& trace : layer.traces) {
-    const std::size_t begin = trace.entry_start[sample], count = trace.entry_start[sample + 1] - begin;
-    kernels::expand_rows(trace.counts.data() + first_row, steps, rows);
-    for (std::size_t e = 0; e < count; ++e) place[rows[e]] += (trace.codes[begin + e] & flag) != 0;
-    rows += count;
-  }
-  for (int step = 0; step < steps; ++step) {
-    offsets[step] = first;
-    first += std::exchange(place[step], first);
-  }
-  rows = scratch.entry_rows.data();
-  std::uint32_t nowhere;
-  for (int tile = 0; tile < layer.tiles(); ++tile) {
-    const TileTrace& trace = layer.traces[tile];
-    const std::size_t begin = trace.entry_start[sample], count = trace.entry_start[sample + 1] - begin;
-    const std::uint32_t first_id = tile * layer.width();
-    for (std::size_t e = 0; e < count; ++e) {
-      const std::uint8_t code = trace.codes[begin + e];
-      const bool listed = (code & flag) != 0;
-      std::uint32_t* to = listed ? &out.ids[place[rows[e]]] : &nowhere;  // an address is chosen without a branch
-      *to = first_id + (code & kernels::kColumnBits);
-      place[rows[e]] += listed;
-    }
-    rows += count;
-  }
-}
-
 /// Concatenates the tiles' entries that carry `flag`, row by row; `starts` are those entries' places per sample in each
 /// tile.
 void merge(const LayerState& layer, std::uint8_t flag, std::vector<std::size_t> TileTrace::*starts,
@@ -111,7 +72,13 @@ void merge(const LayerState& layer, std::uint8_t flag, std::vector<std::size_t> 
   out.offsets.back() = base.back();
   out.ids.resize(base.back());
   context.team->for_each(context.samples, [&](std::size_t sample, int worker) {
-    merge_sample(layer, flag, static_cast<int>(sample), context.steps, base[sample], (*context.scratch)[worker], out);
+    std::vector<kernels::TileList>& lists = (*context.scratch)[worker].tile_lists;
+    lists.clear();
+    const std::size_t first_row = sample * context.steps;
+    for (const TileTrace& trace : layer.traces)
+      lists.push_back({trace.counts.data() + first_row, trace.codes.data() + trace.entry_start[sample]});
+    kernels::merge_lists(lists, layer.width(), flag, context.steps, base[sample], base[sample + 1],
+                         out.offsets.data() + first_row, out.ids.data());
   });
 }
 

@@ -19,7 +19,7 @@ namespace spikeloom {
 /// has the size of steps * neurons but `counts`, one byte for a tile and step.
 struct TileTrace {
   std::vector<std::uint8_t> counts;         // samples * steps: entries of the row
-  std::vector<std::uint8_t> codes;          // entries: column and flags (kernels.hpp)
+  std::vector<std::uint8_t> codes;          // entries, and padding: column and flags (kernels.hpp)
   std::vector<float> derivatives;           // entries: h(u - theta)
   std::vector<float> membranes;             // entries: u, only for the gradient through the reset
   std::vector<std::size_t> entry_start;     // samples + 1

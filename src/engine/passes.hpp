@@ -25,9 +25,9 @@ struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<float> currents;            // (rows, width) or (rows, block) of W s made by a product
   AlignedBuffer<float> output_gradient;     // (steps, stride) of the last layer
   AlignedBuffer<float> partials;            // (tiles, events of a sample)
-  AlignedBuffer<std::uint32_t> entry_rows;  // of the entries of a sample, all tiles
-  std::vector<std::uint32_t> places;        // steps
-  std::vector<std::size_t> cursors;         // one per tile
+  AlignedBuffer<std::uint32_t> entry_rows;  // of a tile's entries of a sample
+  std::vector<kernels::TileList> tile_lists;  // one per tile, as the next
+  std::vector<float*> cursors;
   double update_seconds = 0.0;
 };
 

@@ -31,7 +31,6 @@ void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* 
     if constexpr (kThroughReset) std::fill_n(jumps + step * kWidth, kWidth, 0.0f);
     spike_masks[step] = 0;
   }
-  // One loop over all entries: one per step, with its one or two turns, would be mispredicted at every second step.
   for (std::size_t entry = 0; entry < trace.entries; ++entry) {
     const std::uint8_t code = trace.codes[entry];
     const int column = code & kColumnBits;
@@ -262,21 +261,6 @@ void RoundRows(int width, const float* rows, std::size_t count, Bf16Pair* out) {
   (width == 64 ? round_rows_of<64> : round_rows_of<32>)(rows, count, out);
 }
 
-/// Few steps have more than eight entries, so each writes eight places whatever its count.
-void ExpandRows(const std::uint8_t* counts, int steps, std::uint32_t* entry_rows) {
-  const hn::CappedTag<std::uint32_t, 8> some;
-  for (int step = 0; step < steps; ++step) {
-    const auto value = hn::Set(some, static_cast<std::uint32_t>(step));
-    std::uint8_t i = 0;
-    do {
-      for (int half = 0; half < 8; half += static_cast<int>(hn::MaxLanes(some)))
-        hn::StoreU(value, some, entry_rows + i + half);
-      i += 8;
-    } while (i < counts[step]);
-    entry_rows += counts[step];
-  }
-}
-
 void AddInOrder(const float* const* parts, std::size_t part_count, std::size_t count, float* sum) {
   std::size_t e = 0;
   for (; e + kLanes <= count; e += kLanes) {
@@ -305,7 +289,6 @@ HWY_EXPORT(HalfWeightGradient);
 HWY_EXPORT(InputGradient);
 HWY_EXPORT(HalfInputGradient);
 HWY_EXPORT(RoundRows);
-HWY_EXPORT(ExpandRows);
 HWY_EXPORT(AddInOrder);
 
 void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
@@ -343,10 +326,6 @@ void round_rows(int width, const float* rows, std::size_t count, Bf16Pair* out) 
 void input_gradient(int width, const float* tile, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
                     const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
   HWY_DYNAMIC_DISPATCH(InputGradient)(width, tile, rows, stride, row_count, offsets, ids, out);
-}
-
-void expand_rows(const std::uint8_t* counts, int steps, std::uint32_t* entry_rows) {
-  HWY_DYNAMIC_DISPATCH(ExpandRows)(counts, steps, entry_rows);
 }
 
 void add_in_order(const std::vector<const float*>& parts, std::size_t count, float* sum) {

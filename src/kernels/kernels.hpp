@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,19 @@ void forward_membrane(int width, const TileInput& input, const TileConstants& co
 /// h(u - threshold) of `count` membranes; no window.
 void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count,
                            float* derivatives);
+
+/// One tile's entries of a sample: counts[t] of step t, and their codes one after the other, with kCodePadding readable
+/// bytes behind the last.
+struct TileList {
+  const std::uint8_t* counts;
+  const std::uint8_t* codes;
+};
+inline constexpr std::size_t kCodePadding = 16;
+
+/// Concatenates the entries that carry `flag`, step by step and tile after tile, as ids (tile * width + column) to
+/// ids[begin] .. ids[end], which must be as many as there are; offsets[t] is where step t begins. Uses up `tiles`.
+void merge_lists(std::span<TileList> tiles, int width, std::uint8_t flag, int steps, std::uint32_t begin,
+                 std::uint32_t end, std::uint32_t* offsets, std::uint32_t* ids);
 
 /// entry_rows[e] = the step of entry e, from the counts of a sample's steps. Room for their sum and 8 more.
 void expand_rows(const std::uint8_t* counts, int steps, std::uint32_t* entry_rows);

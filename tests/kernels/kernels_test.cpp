@@ -167,6 +167,43 @@ TEST_P(OnEveryTarget, RowsAreExpandedFromCounts) {
   EXPECT_EQ(rows, expected);
 }
 
+TEST_P(OnEveryTarget, MergedListsHoldTheFlaggedEntriesOfAllTilesStepByStep) {
+  RandomStream random(11, "merged lists");
+  for (const int width : {16, 32, 64}) {
+    std::vector<std::vector<std::uint8_t>> counts(3), codes(3);
+    std::vector<std::uint32_t> expected, starts;
+    for (int step = 0; step < kSteps; ++step) {
+      starts.push_back(static_cast<std::uint32_t>(expected.size()));
+      for (int tile = 0; tile < 3; ++tile) {
+        const double density = step % 5 == 2 ? 1.0 : step % 5 == 3 ? 0.0 : 0.1;
+        std::uint8_t count = 0;
+        for (int c = 0; c < width; ++c) {
+          if (random.uniform() >= density) continue;
+          ++count;
+          const bool spiked = random.uniform() < 0.5, active = random.uniform() < 0.7;
+          codes[tile].push_back(static_cast<std::uint8_t>(c | (spiked ? kSpiked : 0) | (active ? kActive : 0)));
+          if (active) expected.push_back(static_cast<std::uint32_t>(tile * width + c));
+        }
+        counts[tile].push_back(count);
+      }
+    }
+    std::vector<TileList> lists;
+    for (int tile = 0; tile < 3; ++tile) {
+      codes[tile].resize(codes[tile].size() + kCodePadding, kActive | kSpiked);
+      lists.push_back({counts[tile].data(), codes[tile].data()});
+    }
+    // Five ids before and twenty behind belong to others.
+    std::vector<std::uint32_t> ids(expected.size() + 25, 7777), offsets(kSteps);
+    merge_lists(lists, width, kActive, kSteps, 5, static_cast<std::uint32_t>(expected.size() + 5), offsets.data(),
+                ids.data());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const bool ours = i >= 5 && i < expected.size() + 5;
+      ASSERT_EQ(ids[i], ours ? expected[i - 5] : 7777u) << "place " << i;
+    }
+    for (int step = 0; step < kSteps; ++step) EXPECT_EQ(offsets[step], starts[step] + 5);
+  }
+}
+
 TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
   for (const int width : {16, 32, 64}) {
     for (const bool through_reset : {false, true}) {
