@@ -124,10 +124,14 @@ void Augmenter::change(std::uint32_t sample, std::uint64_t epoch, Scratch& scrat
     const std::int64_t to = grid.moved(channel, dx, dy);
     moved[channel] = static_cast<std::int32_t>(channels.covers(to) ? -1 : to);
   }
+  if (spec_.drop > 0.0) {
+    scratch.dropped.resize(ids.size());
+    random.uniforms_at(base + kFirstEvent, kDrawsPerEvent, scratch.dropped);
+  }
   for (std::int64_t t = 0; t < data_.steps(); ++t) {
     for (std::uint32_t e = offsets[t]; e < offsets[t + 1]; ++e) {
       const std::uint64_t draw = base + kFirstEvent + kDrawsPerEvent * e;
-      if (spec_.drop > 0.0 && random.uniform_at(draw) < spec_.drop) continue;
+      if (spec_.drop > 0.0 && scratch.dropped[e] < spec_.drop) continue;
       // Where within its step an event was is forgotten; drawing it anew leaves no comb of empty steps.
       std::int64_t step = t;
       if (stretched) {

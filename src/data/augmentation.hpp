@@ -38,7 +38,8 @@ class Augmenter {
     std::vector<Spike> spikes;
     std::vector<Spike> by_id;
     std::vector<std::uint32_t> ends;
-    std::vector<std::int32_t> moved;
+    std::vector<std::int32_t> moved;  // per channel
+    std::vector<double> dropped;      // per event: a draw below spec_.drop drops it
   };
   void change(std::uint32_t sample, std::uint64_t epoch, Scratch& scratch) const;
   void sort(Scratch& scratch) const;

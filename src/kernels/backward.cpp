@@ -19,6 +19,10 @@ namespace {
 
 #include "kernels/rows.inl.hpp"
 
+// Entries of a step from which on a loop per step is predicted well enough; below, one loop over all entries is faster,
+// although each then waits for the mask that the one before has stored.
+constexpr std::size_t kBusyStep = 4;
+
 /// First pass over a sample's lists: writes h (dLoss/ds + rate gradient) of the active entries into rows that are 0
 /// elsewhere, and the spikes as bits. Vectors are read from the rows only in the second pass, a whole sample later:
 /// read at once, each would wait for the single floats to leave the store buffer.
@@ -31,20 +35,33 @@ void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* 
     if constexpr (kThroughReset) std::fill_n(jumps + step * kWidth, kWidth, 0.0f);
     spike_masks[step] = 0;
   }
-  for (std::size_t entry = 0; entry < trace.entries; ++entry) {
+  // Writes what entry `entry` of `step` says, and returns its spike as a bit.
+  const auto scatter = [&](std::size_t entry, std::size_t step) HWY_ATTR {
     const std::uint8_t code = trace.codes[entry];
     const int column = code & kColumnBits;
-    const std::size_t step = trace.entry_rows[entry];
-    spike_masks[step] |= std::uint64_t{(code & kSpiked) != 0} << column;
-    if (!(code & kActive)) continue;
-    const float h = trace.derivatives[entry];
-    rows[step * stride + column] = h * (*spike_gradient++ + rate_gradient[column]);
-    if constexpr (kThroughReset) {
-      const float membrane = trace.membranes[entry];
-      // Lif::reset_jump of one neuron; a register for a single entry would cost more than it saves.
-      jumps[step * kWidth + column] =
-          h * __builtin_fmaf(c.spiked_slope[column] - c.decay[column], membrane, c.spiked_offset[column]);
+    if (code & kActive) {
+      const float h = trace.derivatives[entry];
+      rows[step * stride + column] = h * (*spike_gradient++ + rate_gradient[column]);
+      if constexpr (kThroughReset) {
+        const float membrane = trace.membranes[entry];
+        // Lif::reset_jump of one neuron; a register for a single entry would cost more than it saves.
+        jumps[step * kWidth + column] =
+            h * __builtin_fmaf(c.spiked_slope[column] - c.decay[column], membrane, c.spiked_offset[column]);
+      }
     }
+    return std::uint64_t{(code & kSpiked) != 0} << column;
+  };
+  const std::uint32_t* step_of = trace.entry_rows;
+  if (trace.entries < kBusyStep * steps) {
+    for (std::size_t entry = 0; entry < trace.entries; ++entry)
+      spike_masks[step_of[entry]] |= scatter(entry, step_of[entry]);
+    return;
+  }
+  for (std::size_t entry = 0; entry < trace.entries;) {
+    const std::uint32_t step = step_of[entry];
+    std::uint64_t spiked = 0;
+    for (; entry < trace.entries && step_of[entry] == step; ++entry) spiked |= scatter(entry, step);
+    spike_masks[step] = spiked;
   }
 }
 

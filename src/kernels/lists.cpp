@@ -1,5 +1,5 @@
-// Bookkeeping of spike lists. Most steps of a tile hold one or two entries, or none: a loop as long as the list would be
-// mispredicted at every second step, so a register of entries is always handled at once, whatever is in it.
+// Bookkeeping of spike lists. Most steps of a tile hold one or two entries, or none: a loop as long as the list would
+// be mispredicted at every second step, so a register of entries is always handled at once, whatever is in it.
 #include "kernels/kernels.hpp"
 
 #include <algorithm>
