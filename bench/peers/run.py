@@ -25,8 +25,8 @@ KEPT_OF_FIRST_ROUND = (
     "first_step_s",
     "versions",
 )
-# Between fp32 programs, whose sums have another order: a membrane within an ulp of the threshold may spike in one program
-# and not in another, and AdamW's first steps magnify what follows. 0.005 after 20 steps was seen on nmnist-mlp.
+# Between fp32 programs, whose sums have another order: a membrane within an ulp of the threshold may spike in one
+# program and not in another, and AdamW's first steps magnify what follows. 0.005 after 20 steps was seen on nmnist-mlp.
 LOSS_TOLERANCES = {"loss_of_first_step": 1e-3, "loss_after_20_steps": 1e-2}
 
 

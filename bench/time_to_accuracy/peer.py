@@ -2,9 +2,9 @@
 
 python peer.py RUN --train FILE --test FILE [--variant layers|compile] [--threads N] [--target 0.88]
 
-RUN was made by `spikeloom train --epochs 0` and says what to train; `training.epochs` is --epochs here. The path is that
-of bench/peers: one GEMM per layer over all steps, then a loop of elementwise steps. Time of training is that of whole
-steps (forward, backward, optimiser); compiling, making the dense input of a batch and evaluating are not in it.
+RUN was made by `spikeloom train --epochs 0` and says what to train; `training.epochs` is --epochs here. The path is
+that of bench/peers: one GEMM per layer over all steps, then a loop of elementwise steps. Time of training is that of
+whole steps (forward, backward, optimiser); compiling, making a batch's dense input and evaluating are not in it.
 """
 
 import argparse
@@ -125,9 +125,7 @@ def main(argv):
     spec, batch = recipe.data, recipe.training["batch_size"]
     tensors, _ = read_tensors(options.run / "last.safetensors")
     inputs = tensors[recipe.layers[0]["name"] + ".weight"].shape[1]
-    train, test = (
-        read_spikes(path, spec["step_ms"], spec["steps"], inputs) for path in (options.train, options.test)
-    )
+    train, test = (read_spikes(path, spec["step_ms"], spec["steps"], inputs) for path in (options.train, options.test))
     batches = -(-len(train) // batch)
     training = Training(recipe, tensors, options.variant, batches * options.epochs)
     loss, accuracy = training.evaluate(test, batch)

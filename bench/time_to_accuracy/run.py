@@ -1,4 +1,4 @@
-"""Trains one network in Spikeloom and in PyTorch until a test accuracy is reached: see scripts/bench-time-to-accuracy."""
+"""Trains a network in Spikeloom and in PyTorch until a test accuracy is reached: see scripts/bench-time-to-accuracy."""
 
 import argparse
 import datetime
@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/peers"))
@@ -19,8 +20,8 @@ sys.path.insert(0, str(ROOT / "bench/peers"))
 from report import cpu_name, write_json  # noqa: E402
 
 PEERS = {"torch-layers": "layers", "torch-compile": "compile"}
-# The check: so many training steps on one batch, slow ones, for fp32 sums in another order turn a spike now and then, and
-# fast steps magnify what follows (docs/performance.md).
+# The check: so many training steps on one batch, slow ones, for fp32 sums in another order turn a spike now and then,
+# and fast steps magnify what follows (docs/performance.md).
 CHECK_STEPS = 5
 CHECK_LEARNING_RATE = 1e-4
 LOSS_TOLERANCE = 2e-3
@@ -187,8 +188,9 @@ class Bench:
             running = process.poll() is None
             epochs = read()
             for epoch in epochs[told:]:
+                accuracy = 100 * epoch["test_accuracy"]
                 print(
-                    f"bench-time-to-accuracy: {name}, epoch {epoch['epoch']}: test {100 * epoch['test_accuracy']:.2f} %, "
+                    f"bench-time-to-accuracy: {name}, epoch {epoch['epoch']}: test {accuracy:.2f} %, "
                     f"{epoch['train_seconds']:.1f} s, {epoch['samples_per_s']:.0f} samples/s",
                     file=sys.stderr,
                     flush=True,

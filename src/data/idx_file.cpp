@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint32_t kUnsignedBytes = 0x0800;           // the type in the magic number; the dimensions are its last byte
+constexpr std::uint32_t kUnsignedBytes = 0x0800;  // the type in the magic number; the dimensions are its last byte
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;  // Fashion-MNIST has 47 MB
 constexpr std::size_t kBlock = 1 << 20;
 
@@ -59,7 +59,9 @@ class IdxSource {
     const std::uint64_t start = at_;
     for (std::size_t have = 0; have < bytes.size();) {
       const std::size_t got = read(bytes.data() + have, bytes.size() - have);
-      if (got == 0) throw UserError(fmt::format("{}: ends at byte {}; {} stands in bytes {} to {}", shown_, at_, what, start, start + 3));
+      if (got == 0)
+        throw UserError(
+            fmt::format("{}: ends at byte {}; {} stands in bytes {} to {}", shown_, at_, what, start, start + 3));
       have += got;
     }
     return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
@@ -77,7 +79,8 @@ class IdxSource {
       if (got == 0) throw UserError(fmt::format("{}: ends at byte {}; {} need {} bytes", shown_, at_, needs, end));
     }
     std::uint8_t more = 0;
-    if (read(&more, 1) != 0) throw UserError(fmt::format("{}: goes on after byte {}; {} need no more", shown_, end, needs));
+    if (read(&more, 1) != 0)
+      throw UserError(fmt::format("{}: goes on after byte {}; {} need no more", shown_, end, needs));
     return values;
   }
 

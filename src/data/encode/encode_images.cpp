@@ -33,9 +33,10 @@ fs::path find_idx(const fs::path& folder, const std::string& stem, const std::st
   for (const char* separator : {"-", "."})
     for (const char* packed : {"", ".gz"})
       if (const fs::path path = folder / (stem + separator + kind + packed); fs::exists(path, error)) return path;
-  throw UserError(fmt::format("{}: has no {}-{}, packed (.gz) or not; a folder of IDX images has train-images, "
-                              "train-labels, t10k-images and t10k-labels",
-                              folder.string(), stem, kind));
+  throw UserError(
+      fmt::format("{}: has no {}-{}, packed (.gz) or not; a folder of IDX images has train-images, "
+                  "train-labels, t10k-images and t10k-labels",
+                  folder.string(), stem, kind));
 }
 
 ImageSet read_set(const fs::path& folder, const std::string& prefix) {
@@ -100,9 +101,11 @@ void make_folder(const fs::path& folder) {
 
 EncodedImages encode_images(const EncodeImagesOptions& options, ProgressListener& listener) {
   check(options.encoding);
-  if (options.threads < 0) throw UserError(fmt::format("threads = {}; allowed: 0 (all cores) or more", options.threads));
+  if (options.threads < 0)
+    throw UserError(fmt::format("threads = {}; allowed: 0 (all cores) or more", options.threads));
   std::error_code error;
-  if (!fs::is_directory(options.folder, error)) throw UserError(fmt::format("{}: not a folder", options.folder.string()));
+  if (!fs::is_directory(options.folder, error))
+    throw UserError(fmt::format("{}: not a folder", options.folder.string()));
   const ImageSet train = read_set(options.folder, "train");
   const ImageSet test = read_set(options.folder, "t10k");
   if (test.images.width != train.images.width || test.images.height != train.images.height)

@@ -75,7 +75,8 @@ std::vector<Event> ImageSpikes::encode(std::span<const std::uint8_t> image, cons
     if (below == 0) continue;
     const auto first_draw = static_cast<std::uint64_t>(pixel) * static_cast<std::uint64_t>(encoding_.steps);
     for (int step = 0; step < encoding_.steps; ++step)
-      if (random.bits_at(first_draw + static_cast<std::uint64_t>(step)) < below) events.push_back(event_at(step, pixel));
+      if (random.bits_at(first_draw + static_cast<std::uint64_t>(step)) < below)
+        events.push_back(event_at(step, pixel));
   }
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.time_us < b.time_us; });
   return events;

@@ -52,8 +52,8 @@ class ImageSpikes {
 
  private:
   ImageEncoding encoding_;
-  std::array<int, 256> step_of_{};               // latency
-  std::array<std::uint64_t, 256> below_{};       // rate: spikes where 32 random bits are below this
+  std::array<int, 256> step_of_{};          // latency
+  std::array<std::uint64_t, 256> below_{};  // rate: spikes where 32 random bits are below this
 };
 
 }  // namespace spikeloom

@@ -74,7 +74,8 @@ TEST(ImageSpikes, LinearLatencyIsProportionalToDarknessAndLogarithmicCrowdsTheBr
     EXPECT_EQ(linear[value], std::min(49, static_cast<int>((255.0 - static_cast<double>(value)) / 204.0 * 50 + 1e-9)));
     EXPECT_LE(logarithmic[value], linear[value]);
   }
-  // By hand: theta = 0.2 (1 - e^-2.5), t(x) = ln(x / (x - theta)); so (t(128 / 255) - t(1)) / (t(0.2) - t(1)) = 0.1099, times 50 = 5.5.
+  // By hand: theta = 0.2 (1 - e^-2.5), t(x) = ln(x / (x - theta)); so (t(128 / 255) - t(1)) / (t(0.2) - t(1)) = 0.1099,
+  // times 50 = 5.5.
   EXPECT_EQ(logarithmic[128], 5);
 }
 
@@ -163,7 +164,8 @@ class EncodeImages : public ::testing::Test {
 
   static std::string images_of(std::uint32_t count, std::uint32_t width = kWidth, std::uint32_t height = kHeight) {
     std::string bytes = big_endian(0x803) + big_endian(count) + big_endian(height) + big_endian(width);
-    for (std::uint32_t i = 0; i < count * width * height; ++i) bytes.push_back(static_cast<char>((i * 7919) >> 3 & 0xFF));
+    for (std::uint32_t i = 0; i < count * width * height; ++i)
+      bytes.push_back(static_cast<char>((i * 7919) >> 3 & 0xFF));
     return bytes;
   }
   static std::string labels_of(std::uint32_t count) {
