@@ -57,9 +57,8 @@ void add_data_encode_images(CLI::App& data, Action& action) {
     const bool good = CLI::detail::lexical_cast(text, value) && value > 0.0 && value <= 1.0;
     return good ? std::string() : fmt::format("{} is not allowed: it must be above 0 and up to 1", text);
   };
-  const std::map<std::string, ImageEncoder> encoders{{"latency", ImageEncoder::latency},
-                                                     {"latency-linear", ImageEncoder::latency_linear},
-                                                     {"rate", ImageEncoder::rate}};
+  const std::map<std::string, ImageEncoder> encoders{
+      {"latency", ImageEncoder::latency}, {"latency-log", ImageEncoder::latency_log}, {"rate", ImageEncoder::rate}};
   CLI::App* verb = data.add_subcommand("encode-images", "Turn images in IDX files (MNIST, Fashion-MNIST) into spikes");
   verb->add_option("FOLDER", options->folder,
                    "Folder with train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
@@ -69,10 +68,10 @@ void add_data_encode_images(CLI::App& data, Action& action) {
       ->required()
       ->type_name("DIR");
   verb->add_option("--encoder", encoding.encoder,
-                   "latency: a spike per pixel, the brighter the earlier, on a logarithmic or a linear scale; rate: "
+                   "latency: a spike per pixel, the brighter the earlier, on a linear or a logarithmic scale; rate: "
                    "spikes at random, the brighter the more (default: latency)")
       ->transform(CLI::CheckedTransformer(encoders).description(""))
-      ->type_name("latency|latency-linear|rate");
+      ->type_name("latency|latency-log|rate");
   verb->add_option("--steps", encoding.steps, "Time steps T, of 1 ms each")
       ->check(CLI::Range(1, kMostImageSteps))
       ->capture_default_str()

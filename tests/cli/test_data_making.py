@@ -90,7 +90,7 @@ def images(tmp_path):
 
 
 def test_encoded_images_are_read_back_step_by_step(spikeloom, images, tmp_path):
-    for encoder, seed in (("latency", 1), ("latency-linear", 1), ("rate", 1), ("rate", 2)):
+    for encoder, seed in (("latency", 1), ("latency-log", 1), ("rate", 1), ("rate", 2)):
         out = tmp_path / f"{encoder}-{seed}"
         options = ("--encoder", encoder, "--steps", 20, "--seed", seed, "--rate", 0.5)
         made = only_json(spikeloom("data", "encode-images", images, "--out", out, *options, "--json"))

@@ -48,9 +48,9 @@ std::array<int, 256> latency_steps(const ImageEncoding& encoding) {
     const double brightness = static_cast<double>(value) / kWhite;
     steps[value] = -1;
     if (brightness < encoding.floor) continue;
-    const double latency = encoding.encoder == ImageEncoder::latency_linear
-                               ? linear_latency(brightness, encoding.floor)
-                               : logarithmic_latency(brightness, encoding.floor);
+    const double latency = encoding.encoder == ImageEncoder::latency_log
+                               ? logarithmic_latency(brightness, encoding.floor)
+                               : linear_latency(brightness, encoding.floor);
     steps[value] = std::clamp(static_cast<int>(latency * encoding.steps), 0, encoding.steps - 1);
   }
   return steps;

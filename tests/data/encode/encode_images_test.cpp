@@ -25,6 +25,7 @@ ImageEncoding encoding_of(ImageEncoder encoder, int steps = 50) {
   ImageEncoding encoding;
   encoding.encoder = encoder;
   encoding.steps = steps;
+  encoding.floor = 0.2;
   return encoding;
 }
 
@@ -42,7 +43,7 @@ std::int64_t step_of(const Event& event) {
 }
 
 TEST(ImageSpikes, BrighterIsNeverLaterAndTheWholeWindowIsUsed) {
-  for (const ImageEncoder encoder : {ImageEncoder::latency, ImageEncoder::latency_linear}) {
+  for (const ImageEncoder encoder : {ImageEncoder::latency, ImageEncoder::latency_log}) {
     for (const int steps : {1, 2, 7, 50, 1000}) {
       for (const double floor : {1.0 / 255, 0.2, 0.5, 0.9, 1.0}) {
         ImageEncoding encoding = encoding_of(encoder, steps);
@@ -68,8 +69,8 @@ TEST(ImageSpikes, BrighterIsNeverLaterAndTheWholeWindowIsUsed) {
 }
 
 TEST(ImageSpikes, LinearLatencyIsProportionalToDarknessAndLogarithmicCrowdsTheBright) {
-  const auto linear = latency_steps(encoding_of(ImageEncoder::latency_linear));
-  const auto logarithmic = latency_steps(encoding_of(ImageEncoder::latency));
+  const auto linear = latency_steps(encoding_of(ImageEncoder::latency));
+  const auto logarithmic = latency_steps(encoding_of(ImageEncoder::latency_log));
   for (std::size_t value = 51; value < 256; ++value) {
     EXPECT_EQ(linear[value], std::min(49, static_cast<int>((255.0 - static_cast<double>(value)) / 204.0 * 50 + 1e-9)));
     EXPECT_LE(logarithmic[value], linear[value]);
@@ -200,7 +201,7 @@ class EncodeImages : public ::testing::Test {
 };
 
 TEST_F(EncodeImages, BinningGivesTheEncodersStepsBackExactly) {
-  for (const ImageEncoder encoder : {ImageEncoder::latency, ImageEncoder::latency_linear, ImageEncoder::rate}) {
+  for (const ImageEncoder encoder : {ImageEncoder::latency, ImageEncoder::latency_log, ImageEncoder::rate}) {
     for (const int steps : {1, 50, 1000}) {
       EncodeImagesOptions o = options(encoder);
       o.encoding.steps = steps;
