@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "peers"))
 from case import BETA, THRESHOLD, WINDOW_LOW  # noqa: E402
 
 LOSSES = ("steps", "mean", "softmax_sum")
-SCHEDULES = ("constant", "one_cycle")
+SCHEDULES = ("constant", "cosine", "one_cycle")
 
 
 class Recipe:
@@ -66,13 +66,15 @@ class Recipe:
 
     def learning_rate(self, step, total):
         """Of training step `step` (from 0) of `total`, as in src/train/schedule.cpp."""
+
+        def half_cosine(begin, end, progress):
+            return end + (begin - end) * (1.0 + math.cos(math.pi * min(max(progress, 0.0), 1.0))) / 2.0
+
         spec = self.optimizer
         factor = 1.0
+        if spec["schedule"] == "cosine":
+            factor = half_cosine(1.0, spec["final_fraction"], step / max(1.0, total))
         if spec["schedule"] == "one_cycle":
-
-            def half_cosine(begin, end, progress):
-                return end + (begin - end) * (1.0 + math.cos(math.pi * min(max(progress, 0.0), 1.0))) / 2.0
-
             peak, last = spec["one_cycle_warmup"] * total - 1.0, total - 1.0
             start = max(peak, 0.0)
             if step <= peak:
