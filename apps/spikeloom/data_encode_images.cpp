@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -54,7 +55,9 @@ void add_data_encode_images(CLI::App& data, Action& action) {
   ImageEncoding& encoding = options->encode.encoding;
   const auto fraction = [](const std::string& text) {
     double value = 0.0;
-    const bool good = CLI::detail::lexical_cast(text, value) && value > 0.0 && value <= 1.0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const bool good = error == std::errc() && stop == end && value > 0.0 && value <= 1.0;
     return good ? std::string() : fmt::format("{} is not allowed: it must be above 0 and up to 1", text);
   };
   const std::map<std::string, ImageEncoder> encoders{
