@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from registry import PEERS
+from report import cpu_name, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 NETS = ("nmnist-mlp", "shd-mlp", "gesture-mlp", "wide", "small")
@@ -24,8 +25,8 @@ KEPT_OF_FIRST_ROUND = (
     "first_step_s",
     "versions",
 )
-# Between fp32 programs, whose sums have another order: a membrane within an ulp of the threshold may spike in one program
-# and not in another, and AdamW's first steps magnify what follows. 0.005 after 20 steps was seen on nmnist-mlp.
+# Between fp32 programs, whose sums have another order: a membrane within an ulp of the threshold may spike in one
+# program and not in another, and AdamW's first steps magnify what follows. 0.005 after 20 steps was seen on nmnist-mlp.
 LOSS_TOLERANCES = {"loss_of_first_step": 1e-3, "loss_after_20_steps": 1e-2}
 
 
@@ -169,25 +170,6 @@ def table_of(summaries):
             f"| {number(row.get('loss_of_first_step'), '.5f')} | {number(row.get('loss_after_20_steps'), '.5f')} |"
         )
     return "\n".join(lines)
-
-
-def cpu_name():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
-
-
-def write_json(path, results):
-    """Written beside and renamed: an interrupted run leaves what was complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".part")
-    with open(beside, "w") as file:
-        json.dump(results, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def export_case(options, net, activity):

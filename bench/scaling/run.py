@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/peers"))
-from run import cpu_name, write_json  # noqa: E402
+from report import cpu_name, write_json  # noqa: E402
 
 WIDTH, STEPS, BATCH, ACTIVITY = 1024, 100, 48, 0.01
 VARIED = {
