@@ -136,10 +136,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"recurrent = true",
                 "recurrent = true is not allowed: it must be false (this version has no recurrent layers)"}));
 
-TEST(ConfigurationErrors, OnlyOnePrecisionAndTheMessageSaysSo) {
-  EXPECT_EQ(error_of(kMinimal + "[engine]\nprecision = \"bf16\"\n"),
-            "config.toml:11: engine.precision = \"bf16\" is not allowed: it must be fp32 (the only precision of this "
-            "version)");
+TEST(ConfigurationErrors, AnUnknownPrecisionNamesTheKnownOnes) {
+  EXPECT_EQ(error_of(kMinimal + "[engine]\nprecision = \"fp16\"\n"),
+            "config.toml:11: engine.precision = \"fp16\" is not allowed: it must be one of fp32, bf16");
 }
 
 TEST(ConfigurationErrors, SyntaxNamesTheLine) {
