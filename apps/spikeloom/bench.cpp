@@ -39,8 +39,7 @@ Json to_json(const BenchmarkReport& report) {
           {"input_activity", report.input_activity},
           {"activity", pairs(report.activity)},
           {"active_fraction", pairs(report.active_fraction)},
-          {"loss_of_first_step", report.loss_of_first_step},
-          {"loss_after_20_steps", report.loss_after_20_steps ? Json(*report.loss_after_20_steps) : Json()},
+          {"losses", report.losses},
           {"saved_state_bytes", report.saved_state_bytes}};
 }
 
@@ -113,8 +112,7 @@ void bench_train(const BenchmarkOptions& options, bool with_dense, bool json) {
               {"precision", name_of(options.precision)}};
   for (const auto& [key, value] : mine.items()) result[key] = value;
   if (with_dense) {
-    result["dense"] = {{"loss_of_first_step", dense["loss_of_first_step"]},
-                       {"loss_after_20_steps", dense["loss_after_20_steps"]},
+    result["dense"] = {{"losses", dense["losses"]},
                        {"samples_per_s", dense["samples_per_s"]},
                        {"ms_per_batch", dense["ms_per_batch"]},
                        {"peak_memory_bytes", dense["peak_memory_bytes"]}};

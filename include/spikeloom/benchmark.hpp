@@ -51,8 +51,7 @@ struct BenchmarkReport {
   double input_activity = 0.0;
   std::vector<std::pair<std::string, double>> activity;         // per hidden layer, as measured while timing
   std::vector<std::pair<std::string, double>> active_fraction;  // neurons in the surrogate's window, likewise
-  double loss_of_first_step = 0.0;
-  std::optional<double> loss_after_20_steps;  // none if a slow mode was stopped before
+  std::vector<double> losses;  // of the first 20 training steps, fewer if a slow mode was stopped before
   std::uint64_t saved_state_bytes = 0;
 };
 

@@ -212,8 +212,7 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
     forward.push_back(1000.0 * result.forward_seconds);
     backward.push_back(1000.0 * result.backward_seconds);
     update.push_back(1000.0 * result.update_seconds);
-    if (step == 0) report.loss_of_first_step = result.loss / batch_size;
-    if (step == 19) report.loss_after_20_steps = result.loss / batch_size;
+    if (step < 20) report.losses.push_back(result.loss / batch_size);
     report.saved_state_bytes = result.saved_state_bytes;
     report.activity.clear();
     report.active_fraction.clear();
