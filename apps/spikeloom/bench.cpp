@@ -31,6 +31,7 @@ Json to_json(const BenchmarkReport& report) {
           {"steps", report.steps},
           {"samples_per_s", report.samples_per_second},
           {"ms_per_batch", report.milliseconds_per_batch},
+          {"cpu_ms_per_batch", report.cpu_milliseconds_per_batch},
           {"phases",
            {{"forward", report.forward_ms},
             {"backward", report.backward_ms},
@@ -91,10 +92,11 @@ const char* name_of(EngineMode mode) {
   return "";
 }
 
-void bench_train(const BenchmarkOptions& options, bool json) {
+void bench_train(const BenchmarkOptions& options, bool with_dense, bool json) {
   Json mine = run_in_child(options);
   Json dense = mine;
-  if (options.mode != EngineMode::dense) {
+  with_dense = with_dense && options.mode != EngineMode::dense;
+  if (with_dense) {
     BenchmarkOptions other = options;
     other.mode = EngineMode::dense;
     dense = run_in_child(other);
@@ -107,6 +109,7 @@ void bench_train(const BenchmarkOptions& options, bool json) {
   Json result{
       {"net", options.net}, {"threads", mine["threads"]}, {"mode", name_of(options.mode)}, {"precision", "fp32"}};
   for (const auto& [key, value] : mine.items()) result[key] = value;
+  if (!with_dense && options.mode != EngineMode::dense) return print_json(result);
   result["dense"] = {{"loss_of_first_step", dense["loss_of_first_step"]},
                      {"loss_after_20_steps", dense["loss_after_20_steps"]},
                      {"samples_per_s", dense["samples_per_s"]},
@@ -171,6 +174,7 @@ struct Options {
   double input_activity = -1.0;
   int batch = 0;
   int steps = 0;
+  bool alone = false;
   bool json = false;
 };
 
@@ -182,7 +186,7 @@ void run(Options options) {
     if (options.mode == name_of(mode)) options.benchmark.mode = mode;
   }
   if (!options.export_path.empty()) return export_case(options.benchmark, options.export_path);
-  bench_train(options.benchmark, options.json);
+  bench_train(options.benchmark, !options.alone, options.json);
 }
 
 }  // namespace
@@ -190,6 +194,7 @@ void run(Options options) {
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "Measure how fast training is on this machine");
   bench->require_subcommand(1);
+  add_bench_kernels(*bench, action);
   CLI::App* train =
       bench->add_subcommand("train", "Whole training steps of a benchmark network, and the same in dense mode");
   auto options = std::make_shared<Options>();
@@ -214,7 +219,8 @@ void add_bench(CLI::App& app, Action& action) {
       ->capture_default_str();
   train->add_option("--export", options->export_path,
                     "measure nothing: write weights, input spikes and labels to this file (safetensors)");
-  train->add_flag("--json", options->json, "one JSON object on stdout");
+  CLI::Option* json = train->add_flag("--json", options->json, "one JSON object on stdout");
+  train->add_flag("--alone", options->alone, "without the dense mode beside it; needs --json")->needs(json);
   train->callback([&action, options] { action = [options] { run(*options); }; });
 }
 

@@ -68,10 +68,9 @@ double footprint(const NetworkSpec& network, const Plan& plan, const Workload& w
 
 /// Nanoseconds to bring `bytes` of weights from where the last batch left them, beyond what reading them from L2 takes.
 double fetch_ns(double bytes, double footprint_bytes, const Machine& machine, const MachineFigures& f) {
-  if (footprint_bytes <= static_cast<double>(machine.l2_bytes)) return 0.0;
-  const bool in_l3 = footprint_bytes <= static_cast<double>(machine.l3_bytes);
-  const double speed = in_l3 ? f.l3_row_bandwidth : f.dram_row_bandwidth;
-  return bytes * std::max(0.0, 1.0 / speed - 1.0 / f.l2_row_bandwidth);
+  if (footprint_bytes <= static_cast<double>(machine.l2_bytes) || f.row_ns.x.empty()) return 0.0;
+  constexpr double kRowBytes = 256.0;
+  return bytes / kRowBytes * std::max(0.0, f.row_ns.at_most_last(footprint_bytes) - f.row_ns.y.front());
 }
 
 double samples_per_range(const Plan& plan, const Workload& work) {
@@ -104,9 +103,26 @@ double input_gradient_tiles(const Shape& s, double footprint_bytes, const Machin
   return s.tiles * (s.rows * ns + fetch_ns(s.tile_bytes(), footprint_bytes, machine, f));
 }
 
-double weight_gradient_tiles(const Shape& s, double range_rows, double ranges) {
-  const double per_input = s.costs.weight_rows.at(s.events / s.inputs * range_rows);
-  return s.tiles * s.inputs * ranges * per_input * s.costs.weight_factor.at_most_last(range_rows * s.width * kFloat);
+/// How much of a tile's gradient has left L2 by the time it is wanted again: weights, gradient and deltas share the
+/// cache with everything else, which begins to show at 60 % (2312 inputs and 2 MB of L2 still fit, 4096 do not).
+double spilled_share(const Shape& s, double range_rows, const Machine& machine) {
+  const double l2 = static_cast<double>(machine.l2_bytes);
+  if (l2 <= 0.0) return 0.0;
+  const double used = 2.0 * s.tile_bytes() + range_rows * s.width * kFloat;
+  return std::clamp((used / l2 - 0.6) / 0.4, 0.0, 1.0);
+}
+
+double weight_gradient_tiles(const Shape& s, double range_rows, double ranges, const Machine& machine,
+                             const MachineFigures& f) {
+  const double per_input = s.events / s.inputs * range_rows;
+  const double adding =
+      s.costs.weight_rows.at(per_input) * s.costs.weight_factor.at_most_last(range_rows * s.width * kFloat);
+  // Rows of the gradient that are touched are read and written.
+  const double touched = 2.0 * (1.0 - std::exp(-per_input)) * s.width * kFloat;
+  const double spilled = spilled_share(s, range_rows, machine) *
+                         fetch_ns(touched, 4.0 * static_cast<double>(machine.l2_bytes), machine, f);
+  const double clearing = 0.5 * s.width * f.copy_ns;
+  return s.tiles * s.inputs * (ranges * (adding + spilled) + clearing);
 }
 
 /// Lists of the backward pass of a layer: sorting its input, listing the active below, adding and handing back.
@@ -136,7 +152,8 @@ LayerCost readout_cost(const NetworkSpec& network, const Plan& plan, const Shape
     const int tiles_below = s.first ? 0 : plan.layers[l - 1].tiles;
     cost.lists = backward_lists(s, plan, work, ranges, f, tiles_below);
     const double items = std::ceil(s.inputs / 64.0);
-    cost.weight_gradient = weight_gradient_tiles(s, range * work.steps, ranges) * item_share(items, plan.workers);
+    cost.weight_gradient =
+        weight_gradient_tiles(s, range * work.steps, ranges, machine, f) * item_share(items, plan.workers);
   } else {
     // Dense inputs: one multiply-add row per input, forward, back and for the weights.
     const double products = s.rows * s.inputs * s.tiles * s.width * kFloat / f.l1_bandwidth;
@@ -165,7 +182,7 @@ LayerCost sparse_cost(const NetworkSpec& network, const Plan& plan, std::size_t 
       f.barrier_ns;
   cost.delta = share * s.tiles * s.rows * s.costs.delta_step.at(s.entries);
   cost.input_gradient = share * input_gradient_tiles(s, bytes, machine, f);
-  cost.weight_gradient = share * weight_gradient_tiles(s, range * work.steps, ranges);
+  cost.weight_gradient = share * weight_gradient_tiles(s, range * work.steps, ranges, machine, f);
   cost.lists = backward_lists(s, plan, work, ranges, f, s.first ? 0 : plan.layers[l - 1].tiles) + 3.0 * f.barrier_ns;
   cost.update = share * s.parameters() * update_ns_per_parameter(network, plan, work, f);
   if (work.clip) cost.update += share * s.parameters() * 3.0 * kFloat / f.l3_bandwidth;

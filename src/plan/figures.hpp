@@ -48,6 +48,7 @@ struct MachineFigures {
   double l2_row_bandwidth = 0.0;
   double l3_row_bandwidth = 0.0;
   double dram_row_bandwidth = 0.0;
+  Curve row_ns;                   // per row of 256 bytes at random, by the bytes that are read again and again
   double l3_bandwidth_all = 0.0;  // of all workers together
   double dram_bandwidth_all = 0.0;
 

@@ -53,7 +53,8 @@ void each_figure(Figures& f, Field field) {
   field("l3_bandwidth", f.l3_bandwidth), field("dram_bandwidth", f.dram_bandwidth);
   field("l2_row_bandwidth", f.l2_row_bandwidth), field("l3_row_bandwidth", f.l3_row_bandwidth);
   field("dram_row_bandwidth", f.dram_row_bandwidth);
-  field("l3_bandwidth_all", f.l3_bandwidth_all), field("dram_bandwidth_all", f.dram_bandwidth_all);
+  field("row_ns", f.row_ns), field("l3_bandwidth_all", f.l3_bandwidth_all),
+      field("dram_bandwidth_all", f.dram_bandwidth_all);
   field("gemm_peak", f.gemm_peak), field("gemm_forward", f.gemm_forward);
   field("gemm_weight_gradient", f.gemm_weight_gradient), field("gemm_input_gradient", f.gemm_input_gradient);
   field("merge_row_ns", f.merge_row_ns), field("merge_entry_ns", f.merge_entry_ns);

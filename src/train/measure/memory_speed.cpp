@@ -105,6 +105,11 @@ void measure_memory(const Machine& machine, WorkerTeam& team, MachineFigures& fi
     figures.l2_row_bandwidth = random_rows(memory.data(), sizes.l2);
     figures.l3_row_bandwidth = random_rows(memory.data(), sizes.l3);
     figures.dram_row_bandwidth = random_rows(memory.data(), sizes.dram);
+    for (const std::size_t bytes : {sizes.l2, sizes.l3, std::min(4 * sizes.l3, sizes.dram / 2), sizes.dram}) {
+      if (!figures.row_ns.x.empty() && static_cast<double>(bytes) <= figures.row_ns.x.back()) continue;
+      figures.row_ns.x.push_back(static_cast<double>(bytes));
+      figures.row_ns.y.push_back(static_cast<double>(kRowBytes) / random_rows(memory.data(), bytes));
+    }
   }
   figures.l3_bandwidth_all = all_in_order(team, sizes.l3 / team.size());
   figures.dram_bandwidth_all = all_in_order(team, sizes.dram / team.size());

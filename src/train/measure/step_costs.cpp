@@ -54,9 +54,9 @@ struct UpdateCase {
 void measure_update(const Machine& machine, WorkerTeam& team, MachineFigures& figures) {
   const double l2 = machine.l2_bytes ? static_cast<double>(machine.l2_bytes) : 1e6;
   const double l3 = machine.l3_bytes ? static_cast<double>(machine.l3_bytes) : 8.0 * l2;
-  // In L2, in L3, and as far beyond as 64 MB to 0.4 GB of weights and moments go.
+  // In L2, in L3, of which others may take a part, and as far beyond as 64 MB to 0.4 GB of weights and moments go.
   double last = 0.0;
-  for (const double bytes : {0.4 * l2, 4.0 * l2, std::clamp(1.5 * l3, 64e6, 400e6)}) {
+  for (const double bytes : {0.4 * l2, 4.0 * l2, 12.0 * l2, 36.0 * l2, std::clamp(1.5 * l3, 64e6, 400e6)}) {
     const auto parameters = static_cast<std::size_t>(bytes / 12.0) / UpdateCase::kBlock * UpdateCase::kBlock;
     const std::size_t own = std::max(parameters, UpdateCase::kBlock / 4);
     const double own_bytes = 12.0 * static_cast<double>(own);
