@@ -30,7 +30,7 @@ def measure(options, net, activity):
     rounds = []
     for _ in range(options.rounds):
         report = run(options.binary, "bench", "train", "--net", net, "--activity", activity, "--threads", options.threads,
-                     "--seconds", options.seconds, "--mode", "sparse", "--alone")
+                     "--seconds", options.seconds, "--mode", "sparse", "--no-dense")
         total = report["cpu_ms_per_batch"] if options.threads == 1 else report["ms_per_batch"]
         rounds.append([total] + [report["phases"][key] for key in keys])
     values = [statistics.median(column) for column in zip(*rounds)]

@@ -28,6 +28,11 @@ if(SPIKELOOM_SANITIZE)
   target_link_options(spikeloom_options INTERFACE -fsanitize=${SPIKELOOM_SANITIZE})
 endif()
 
+# Of Highway's instruction sets, the base (SSSE3 in its terms, for it counts AES into SSE4), AVX2 and AVX3 cover what
+# differs; scalable vectors are left out.
+set(SPIKELOOM_DISABLED_TARGETS
+  "HWY_DISABLED_TARGETS=(HWY_SSE4|HWY_AVX3_DL|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_RVV)")
+
 # spikeloom_module(NAME SOURCES ... [DEPENDS ...] [PRIVATE_DEPENDS ...]): one static library per folder of src/.
 function(spikeloom_module name)
   cmake_parse_arguments(M "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})

@@ -92,13 +92,15 @@ const char* name_of(EngineMode mode) {
   return "";
 }
 
+const char* name_of(EnginePrecision precision) { return precision == EnginePrecision::bf16 ? "bf16" : "fp32"; }
+
 void bench_train(const BenchmarkOptions& options, bool with_dense, bool json) {
   Json mine = run_in_child(options);
   Json dense = mine;
-  with_dense = with_dense && options.mode != EngineMode::dense;
-  if (with_dense) {
+  if (with_dense && options.mode != EngineMode::dense) {
     BenchmarkOptions other = options;
     other.mode = EngineMode::dense;
+    other.precision = EnginePrecision::fp32;
     dense = run_in_child(other);
     // Interleaved: the same again after the dense run, and the mean of both, for the clock may have wandered meanwhile.
     const Json again = run_in_child(options);
@@ -106,20 +108,24 @@ void bench_train(const BenchmarkOptions& options, bool with_dense, bool json) {
     mine["ms_per_batch"] = ms;
     mine["samples_per_s"] = 1000.0 * mine["batch"].get<int>() / ms;
   }
-  Json result{
-      {"net", options.net}, {"threads", mine["threads"]}, {"mode", name_of(options.mode)}, {"precision", "fp32"}};
+  Json result{{"net", options.net},
+              {"threads", mine["threads"]},
+              {"mode", name_of(options.mode)},
+              {"precision", name_of(options.precision)}};
   for (const auto& [key, value] : mine.items()) result[key] = value;
-  if (!with_dense && options.mode != EngineMode::dense) return print_json(result);
-  result["dense"] = {{"loss_of_first_step", dense["loss_of_first_step"]},
-                     {"loss_after_20_steps", dense["loss_after_20_steps"]},
-                     {"samples_per_s", dense["samples_per_s"]},
-                     {"ms_per_batch", dense["ms_per_batch"]},
-                     {"peak_memory_bytes", dense["peak_memory_bytes"]}};
-  result["speedup_over_dense"] = dense["ms_per_batch"].get<double>() / mine["ms_per_batch"].get<double>();
+  if (with_dense) {
+    result["dense"] = {{"loss_of_first_step", dense["loss_of_first_step"]},
+                       {"loss_after_20_steps", dense["loss_after_20_steps"]},
+                       {"samples_per_s", dense["samples_per_s"]},
+                       {"ms_per_batch", dense["ms_per_batch"]},
+                       {"peak_memory_bytes", dense["peak_memory_bytes"]}};
+    result["speedup_over_dense"] = dense["ms_per_batch"].get<double>() / mine["ms_per_batch"].get<double>();
+  }
   if (json) return print_json(result);
   std::vector<std::pair<std::string, std::string>> rows{
       {"net", options.net},
       {"mode", name_of(options.mode)},
+      {"precision", name_of(options.precision)},
       {"threads", std::to_string(mine["threads"].get<int>())},
       {"speed", fmt::format("{:.0f} samples/s, {:.2f} ms per batch of {}", mine["samples_per_s"].get<double>(),
                             mine["ms_per_batch"].get<double>(), mine["batch"].get<int>())},
@@ -134,6 +140,7 @@ void bench_train(const BenchmarkOptions& options, bool with_dense, bool json) {
   rows.emplace_back("peak memory", fmt::format("{:.0f} MB, of it kept for the backward pass {:.1f} MB",
                                                mine["peak_memory_bytes"].get<double>() / 1e6,
                                                mine["saved_state_bytes"].get<double>() / 1e6));
+  if (!with_dense) return print_table(rows);
   rows.emplace_back("dense mode", fmt::format("{:.0f} samples/s, {:.2f} ms per batch, peak memory {:.0f} MB",
                                               dense["samples_per_s"].get<double>(), dense["ms_per_batch"].get<double>(),
                                               dense["peak_memory_bytes"].get<double>() / 1e6));
@@ -171,10 +178,11 @@ struct Options {
   std::string export_path;
   BenchmarkOptions benchmark;
   std::string mode = "sparse";
+  std::string precision = "fp32";
   double input_activity = -1.0;
   int batch = 0;
   int steps = 0;
-  bool alone = false;
+  bool no_dense = false;
   bool json = false;
 };
 
@@ -185,8 +193,9 @@ void run(Options options) {
   for (const EngineMode mode : {EngineMode::automatic, EngineMode::sparse, EngineMode::dense}) {
     if (options.mode == name_of(mode)) options.benchmark.mode = mode;
   }
+  if (options.precision == name_of(EnginePrecision::bf16)) options.benchmark.precision = EnginePrecision::bf16;
   if (!options.export_path.empty()) return export_case(options.benchmark, options.export_path);
-  bench_train(options.benchmark, !options.alone, options.json);
+  bench_train(options.benchmark, !options.no_dense, options.json);
 }
 
 }  // namespace
@@ -200,7 +209,8 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   std::string nets;
   for (const BenchmarkNet& net : benchmark_nets()) nets += (nets.empty() ? "" : ", ") + net.name;
-  train->add_option("--net", options->benchmark.net, "one of " + nets)->capture_default_str();
+  train->add_option("--net", options->benchmark.net, "one of " + nets + ", or sizes such as 784-1000-10")
+      ->capture_default_str();
   train->add_option("--activity", options->benchmark.activity, "spikes per hidden neuron and step")
       ->check(CLI::Range(0.0001, 1.0))
       ->capture_default_str();
@@ -214,13 +224,16 @@ void add_bench(CLI::App& app, Action& action) {
   train->add_option("--mode", options->mode, "sparse, dense or auto")
       ->check(CLI::IsMember({"sparse", "dense", "auto"}))
       ->capture_default_str();
+  train->add_option("--precision", options->precision, "fp32, or bf16 copies of weights and deltas")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
   train->add_option("--seconds", options->benchmark.seconds, "how long to measure, at least")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   train->add_option("--export", options->export_path,
                     "measure nothing: write weights, input spikes and labels to this file (safetensors)");
-  CLI::Option* json = train->add_flag("--json", options->json, "one JSON object on stdout");
-  train->add_flag("--alone", options->alone, "without the dense mode beside it; needs --json")->needs(json);
+  train->add_flag("--no-dense", options->no_dense, "leave out the dense mode, which takes longest");
+  train->add_flag("--json", options->json, "one JSON object on stdout");
   train->callback([&action, options] { action = [options] { run(*options); }; });
 }
 

@@ -11,6 +11,7 @@ void add_data(CLI::App& app, Action& action) {
   add_data_info(*data, action);
   add_data_spoken_digits(*data, action);
   add_data_encode(*data, action);
+  add_data_encode_images(*data, action);
 }
 
 }  // namespace spikeloom

@@ -26,6 +26,7 @@ struct Options {
   std::vector<std::string> set;
   int threads = -1;
   int batch = 0;
+  std::string precision;
   double activity = -1.0;
   double input_activity = -1.0;
   bool measure = false;
@@ -187,6 +188,8 @@ Configuration configuration_of(const Options& options) {
 void run(const Options& options) {
   Configuration configuration = configuration_of(options);
   if (options.threads >= 0) configuration.engine.threads = options.threads;
+  if (options.precision == "fp32") configuration.engine.precision = EnginePrecision::fp32;
+  if (options.precision == "bf16") configuration.engine.precision = EnginePrecision::bf16;
   if (options.batch > 0) configuration.training.batch_size = options.batch;
   PlanRequest request;
   request.measure_anew = options.measure;
@@ -209,7 +212,8 @@ void add_plan(CLI::App& app, Action& action) {
   CLI::Option* file = verb->add_option("CONFIG", options->configuration, "Configuration (TOML)");
   std::string nets;
   for (const BenchmarkNet& net : benchmark_nets()) nets += (nets.empty() ? "" : ", ") + net.name;
-  CLI::Option* net = verb->add_option("--net", options->net, "instead of CONFIG, a network of bench train: " + nets);
+  CLI::Option* net = verb->add_option(
+      "--net", options->net, "instead of CONFIG, a network of bench train: " + nets + ", or sizes such as 784-1000-10");
   CLI::Option* set = verb->add_option("--set", options->set, "Replace a setting of CONFIG; may be repeated")
                          ->allow_extra_args(false)
                          ->type_name("KEY=VALUE");
@@ -220,6 +224,8 @@ void add_plan(CLI::App& app, Action& action) {
   verb->add_option("--batch", options->batch, "The same as --set training.batch_size=N")
       ->check(CLI::Range(1, 1 << 20))
       ->type_name("N");
+  verb->add_option("--precision", options->precision, "The same as --set engine.precision=P")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
   verb->add_option("--activity", options->activity, "Spikes per hidden neuron and step (default: what it starts with)")
       ->check(CLI::Range(0.0, 1.0));
   verb->add_option("--input-activity", options->input_activity, "Spikes per channel and step (default: the data's)")

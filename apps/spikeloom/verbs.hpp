@@ -27,5 +27,6 @@ void add_bench_kernels(CLI::App& bench, Action& action);
 void add_data_info(CLI::App& data, Action& action);
 void add_data_spoken_digits(CLI::App& data, Action& action);
 void add_data_encode(CLI::App& data, Action& action);
+void add_data_encode_images(CLI::App& data, Action& action);
 
 }  // namespace spikeloom

@@ -48,28 +48,33 @@ class Case:
         return spikes, self.labels[samples]
 
 
-def read_case(path):
-    """Reads the safetensors file at `path`; all its tensors are float32."""
+def read_tensors(path):
+    """Tensors by name and metadata of the safetensors file at `path`; all its tensors are float32."""
     data = Path(path).read_bytes()
     header_size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + header_size])
     metadata = header.pop("__metadata__")
-
-    def tensor(name):
-        begin, end = header[name]["data_offsets"]
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
         values = np.frombuffer(data, np.float32, (end - begin) // 4, 8 + header_size + begin)
-        return values.reshape(header[name]["shape"]).copy()
+        tensors[name] = values.reshape(entry["shape"]).copy()
+    return tensors, metadata
 
-    layers = sum(name.endswith(".weight") for name in header)
+
+def read_case(path):
+    """Reads what `bench train --export` wrote at `path`."""
+    tensors, metadata = read_tensors(path)
+    layers = sum(name.endswith(".weight") for name in tensors)
     return Case(
         net=metadata["net"],
         activity=float(metadata["activity"]),
         batch=int(metadata["batch"]),
         decay=float(metadata["decay"]),
         learning_rate=float(metadata["learning_rate"]),
-        weights=[tensor(f"layer{layer}.weight") for layer in range(layers)],
-        biases=[tensor(f"layer{layer}.bias") for layer in range(layers)],
-        labels=tensor("labels").astype(np.int64),
-        counts=tensor("spikes.counts").astype(np.int64),
-        channels=tensor("spikes.channels").astype(np.int32),
+        weights=[tensors[f"layer{layer}.weight"] for layer in range(layers)],
+        biases=[tensors[f"layer{layer}.bias"] for layer in range(layers)],
+        labels=tensors["labels"].astype(np.int64),
+        counts=tensors["spikes.counts"].astype(np.int64),
+        channels=tensors["spikes.channels"].astype(np.int32),
     )

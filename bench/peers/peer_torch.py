@@ -33,14 +33,15 @@ def integrate(currents, decay):
     return torch.stack(membranes)
 
 
-def by_layers(layers, decay, dtype, compiled):
+def by_layers(layers, decays, dtype, compiled):
+    """`decays` has a number, or a tensor of one per neuron, for each layer."""
     torch._dynamo.config.recompile_limit = (
         64  # one per layer size, and first chunks differ; past it PyTorch goes on uncompiled
     )
     chunk = torch.compile(lif_chunk, dynamic=False) if compiled else lif_chunk
     integrator = torch.compile(integrate, dynamic=False) if compiled else integrate
 
-    def lif(currents):
+    def lif(currents, decay):
         membrane = torch.zeros_like(currents[0], dtype=torch.float32)
         kept = torch.zeros_like(membrane)
         if not compiled:
@@ -53,12 +54,12 @@ def by_layers(layers, decay, dtype, compiled):
 
     def integrate_chunks(currents):
         if not compiled or currents.shape[0] <= 100:
-            return integrator(currents.float(), decay)
-        return integrate(currents.float(), decay)  # too many steps to compile as one
+            return integrator(currents.float(), decays[-1])
+        return integrate(currents.float(), decays[-1])  # too many steps to compile as one
 
     def forward(spikes):
-        for layer in layers[:-1]:
-            spikes = lif(layer(spikes))
+        for layer, decay in zip(layers[:-1], decays[:-1], strict=True):
+            spikes = lif(layer(spikes), decay)
         return integrate_chunks(layers[-1](spikes))
 
     return forward
@@ -89,5 +90,5 @@ def build(case, variant, precision):
     if variant == "steps":
         forward = by_steps(layers, case.decay, dtype)
     else:
-        forward = by_layers(layers, case.decay, dtype, compiled=variant == "compile")
+        forward = by_layers(layers, [case.decay] * len(layers), dtype, compiled=variant == "compile")
     return Trainer(case, forward, layers.parameters(), precision)

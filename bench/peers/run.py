@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from registry import PEERS
+from report import cpu_name, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 NETS = ("nmnist-mlp", "shd-mlp", "gesture-mlp", "wide", "small")
@@ -24,8 +25,8 @@ KEPT_OF_FIRST_ROUND = (
     "first_step_s",
     "versions",
 )
-# Between fp32 programs, whose sums have another order: a membrane within an ulp of the threshold may spike in one program
-# and not in another, and AdamW's first steps magnify what follows. 0.005 after 20 steps was seen on nmnist-mlp.
+# Between fp32 programs, whose sums have another order: a membrane within an ulp of the threshold may spike in one
+# program and not in another, and AdamW's first steps magnify what follows. 0.005 after 20 steps was seen on nmnist-mlp.
 LOSS_TOLERANCES = {"loss_of_first_step": 1e-3, "loss_after_20_steps": 1e-2}
 
 
@@ -95,14 +96,18 @@ def network_options(options, net, activity):
 
 
 def measure_spikeloom(options, net, activity, threads):
-    """Spikeloom's sparse mode and, from the same call, its dense mode."""
+    """Spikeloom's sparse mode in both precisions, and its dense mode."""
     command = [options.spikeloom, "bench", "train", *network_options(options, net, activity)]
-    sparse = run_json(
-        [*command, "--threads", threads, "--seconds", options.seconds, "--json"], threads, options.timeout
-    )
-    if "error" in sparse:
-        return {"spikeloom": sparse, "spikeloom-dense": sparse}
-    return {"spikeloom": sparse, "spikeloom-dense": sparse["dense"]}
+    command += ["--threads", threads, "--seconds", options.seconds, "--no-dense", "--json"]
+
+    def measured(*more):
+        return run_json([*command, *more], threads, options.timeout)
+
+    return {
+        "spikeloom": measured(),
+        "spikeloom-bf16": measured("--precision", "bf16"),
+        "spikeloom-dense": measured("--mode", "dense"),
+    }
 
 
 def measure_peer(options, name, case, threads, first_round):
@@ -116,7 +121,7 @@ def summary_of(rounds):
     summaries = []
     for name in rounds[0]:
         results = [measured[name] for measured in rounds]
-        row = {"name": name, "precision": PEERS[name].precision if name in PEERS else "fp32"}
+        row = {"name": name, "precision": "bf16" if name.endswith("-bf16") else "fp32"}
         failed = next((result for result in results if "error" in result), None)
         if failed:
             summaries.append(row | {"error": failed["error"]})
@@ -167,25 +172,6 @@ def table_of(summaries):
     return "\n".join(lines)
 
 
-def cpu_name():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
-
-
-def write_json(path, results):
-    """Written beside and renamed: an interrupted run leaves what was complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".part")
-    with open(beside, "w") as file:
-        json.dump(results, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-
-
 def export_case(options, net, activity):
     case = ROOT / f"build/bench/{net}-{activity}.safetensors"
     case.parent.mkdir(parents=True, exist_ok=True)
@@ -205,7 +191,8 @@ def compare(options, net, activity, threads, case):
     rounds = []
     for number in range(options.rounds):
         measured = measure_spikeloom(options, net, activity, threads)
-        say(number, "spikeloom", measured["spikeloom"])
+        for name, result in measured.items():
+            say(number, name, result)
         for name in options.peers:
             if number > 0 and "error" in rounds[0][name]:  # it would only fail again
                 measured[name] = rounds[0][name]

@@ -94,8 +94,12 @@ struct TrainingSpec {
 
 enum class EngineMode { automatic, sparse, dense };
 
+/// Numbers that the kernels of spiking layers read: float32, or bf16 copies of weights and deltas.
+enum class EnginePrecision { fp32, bf16 };
+
 struct EngineSpec {
   EngineMode mode = EngineMode::automatic;
+  EnginePrecision precision = EnginePrecision::fp32;
   int threads = 0;  // 0: all cores this process may use
 };
 

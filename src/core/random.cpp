@@ -1,9 +1,12 @@
 #include "core/random.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
 #include <utility>
+
+#include "core/random_blocks.hpp"
 
 namespace spikeloom {
 namespace {
@@ -50,6 +53,19 @@ double unit(std::uint32_t high, std::uint32_t low) {
 double RandomStream::uniform_at(std::uint64_t index) const {
   const auto block = block_at(index);
   return unit(block[0], block[1]);
+}
+
+void RandomStream::uniforms_at(std::uint64_t first, std::uint64_t stride, std::span<double> values) const {
+  const auto joined = [](const std::array<std::uint32_t, 2>& words) {
+    return std::uint64_t{words[1]} << 32 | words[0];
+  };
+  std::uint64_t high[kRandomBlocks], low[kRandomBlocks];
+  for (std::size_t done = 0; done < values.size(); done += kRandomBlocks) {
+    random_first_words(first + done * stride, stride, joined(number_), joined(key_), high, low);
+    const std::size_t count = std::min(kRandomBlocks, values.size() - done);
+    for (std::size_t i = 0; i < count; ++i)
+      values[done + i] = unit(static_cast<std::uint32_t>(high[i]), static_cast<std::uint32_t>(low[i]));
+  }
 }
 
 double RandomStream::normal_at(std::uint64_t index) const {

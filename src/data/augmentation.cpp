@@ -51,7 +51,10 @@ constexpr std::uint64_t kDrawsPerEvent = 3;
 }  // namespace
 
 Augmenter::Augmenter(const AugmentationSpec& spec, const SpikeDataset& data, std::uint64_t seed)
-    : spec_(spec), data_(data), seed_(seed) {
+    : spec_(spec),
+      data_(data),
+      seed_(seed),
+      keeps_order_(spec.channel_jitter == 0.0 && spec.time_stretch.low == 1.0 && spec.time_stretch.high == 1.0) {
   if ((spec.image_width == 0) != (spec.image_height == 0)) {
     throw UserError(fmt::format("augmentation.image_width = {}, image_height = {}; allowed: both 0, or both above 0",
                                 spec.image_width, spec.image_height));
@@ -64,27 +67,39 @@ Augmenter::Augmenter(const AugmentationSpec& spec, const SpikeDataset& data, std
   }
 }
 
-void Augmenter::gather(std::span<const std::uint32_t> samples, std::uint64_t epoch, SpikeBatch& batch) {
+void Augmenter::gather(std::span<const std::uint32_t> samples, std::uint64_t epoch, WorkerTeam& team,
+                       SpikeBatch& batch) {
   if (!spec_.any()) return gather_batch(data_, samples, batch);
+  for (const std::uint32_t sample : samples) {
+    if (sample >= data_.size()) throw InternalError("a batch names a sample that the data set lacks");
+  }
+  scratch_.resize(team.size());
+  changed_.resize(samples.size());
+  team.for_each(samples.size(), [&](std::size_t i, int worker) {
+    Scratch& scratch = scratch_[worker];
+    change(samples[i], epoch, scratch);
+    if (!keeps_order_) sort(scratch);
+    list(scratch.spikes, changed_[i]);
+  });
   batch.samples = static_cast<int>(samples.size());
   batch.steps = data_.steps();
   batch.neurons = data_.channels();
   batch.offsets.assign(1, 0);
   batch.ids.clear();
   batch.labels.clear();
-  for (const std::uint32_t sample : samples) {
-    if (sample >= data_.size()) throw InternalError("a batch names a sample that the data set lacks");
-    change(sample, epoch);
-    if (batch.ids.size() + spikes_.size() > std::numeric_limits<std::uint32_t>::max()) {
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto start = static_cast<std::uint32_t>(batch.ids.size());
+    if (batch.ids.size() + changed_[i].ids.size() > std::numeric_limits<std::uint32_t>::max()) {
       throw UserError("a batch of more than 2^32 spikes; make the batch smaller");
     }
-    append(batch);
-    batch.labels.push_back(data_.label(sample));
+    for (const std::uint32_t end : changed_[i].ends) batch.offsets.push_back(start + end);
+    batch.ids.insert(batch.ids.end(), changed_[i].ids.begin(), changed_[i].ids.end());
+    batch.labels.push_back(data_.label(samples[i]));
   }
 }
 
-/// The sample's spikes after all changes, in any order, into spikes_.
-void Augmenter::change(std::uint32_t sample, std::uint64_t epoch) {
+/// The sample's spikes after all changes, in any order, into scratch.spikes.
+void Augmenter::change(std::uint32_t sample, std::uint64_t epoch, Scratch& scratch) const {
   const RandomStream random(seed_, "augmentation", epoch);
   const std::uint64_t base = static_cast<std::uint64_t>(sample) << 32;
   const bool image = spec_.image_width > 0;
@@ -100,50 +115,72 @@ void Augmenter::change(std::uint32_t sample, std::uint64_t epoch) {
 
   const std::span<const std::uint32_t> offsets = data_.offsets(sample);
   const std::span<const std::uint32_t> ids = data_.ids(sample);
-  spikes_.clear();
+  std::vector<Spike>& spikes = scratch.spikes;
+  spikes.clear();
+  // Without jitter a channel moves to the same place in the whole sample.
+  std::vector<std::int32_t>& moved = scratch.moved;
+  moved.resize(data_.channels());
+  for (std::int64_t channel = 0; channel < data_.channels(); ++channel) {
+    const std::int64_t to = grid.moved(channel, dx, dy);
+    moved[channel] = static_cast<std::int32_t>(channels.covers(to) ? -1 : to);
+  }
+  if (spec_.drop > 0.0) {
+    scratch.dropped.resize(ids.size());
+    random.uniforms_at(base + kFirstEvent, kDrawsPerEvent, scratch.dropped);
+  }
   for (std::int64_t t = 0; t < data_.steps(); ++t) {
     for (std::uint32_t e = offsets[t]; e < offsets[t + 1]; ++e) {
       const std::uint64_t draw = base + kFirstEvent + kDrawsPerEvent * e;
-      if (spec_.drop > 0.0 && random.uniform_at(draw) < spec_.drop) continue;
+      if (spec_.drop > 0.0 && scratch.dropped[e] < spec_.drop) continue;
       // Where within its step an event was is forgotten; drawing it anew leaves no comb of empty steps.
       std::int64_t step = t;
       if (stretched) {
         step = static_cast<std::int64_t>((static_cast<double>(t) + random.uniform_at(draw + 1)) * stretch);
       }
       step += later;
-      std::int64_t off = dx;
-      if (spec_.channel_jitter > 0.0) off += std::llround(spec_.channel_jitter * random.normal_at(draw + 2));
-      const std::int64_t id = grid.moved(ids[e], off, dy);
-      if (step < 0 || step >= data_.steps() || id < 0 || channels.covers(id) || steps.covers(step)) continue;
-      spikes_.push_back({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(id)});
+      std::int64_t id = moved[ids[e]];
+      if (spec_.channel_jitter > 0.0) {
+        id = grid.moved(ids[e], dx + std::llround(spec_.channel_jitter * random.normal_at(draw + 2)), dy);
+        if (channels.covers(id)) continue;
+      }
+      if (step < 0 || step >= data_.steps() || id < 0 || steps.covers(step)) continue;
+      spikes.push_back({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(id)});
     }
   }
 }
 
-/// Appends spikes_ as one sample's rows: two counting sorts, by id and then, stably, by step.
-void Augmenter::append(SpikeBatch& batch) {
+/// By step, and by id within a step: two counting sorts, by id and then, stably, by step.
+void Augmenter::sort(Scratch& scratch) const {
+  std::vector<std::uint32_t>& ends = scratch.ends;
   const auto sorted = [&](const std::vector<Spike>& spikes, std::size_t buckets, auto key, auto put) {
-    ends_.assign(buckets + 1, 0);
-    for (const Spike& spike : spikes) ++ends_[key(spike) + 1];
-    for (std::size_t b = 0; b < buckets; ++b) ends_[b + 1] += ends_[b];
-    for (const Spike& spike : spikes) put(ends_[key(spike)]++, spike);
+    ends.assign(buckets + 1, 0);
+    for (const Spike& spike : spikes) ++ends[key(spike) + 1];
+    for (std::size_t b = 0; b < buckets; ++b) ends[b + 1] += ends[b];
+    for (const Spike& spike : spikes) put(ends[key(spike)]++, spike);
   };
-  by_id_.resize(spikes_.size());
+  scratch.by_id.resize(scratch.spikes.size());
   sorted(
-      spikes_, static_cast<std::size_t>(batch.neurons), [](const Spike& spike) { return spike.id; },
-      [&](std::uint32_t place, const Spike& spike) { by_id_[place] = spike; });
+      scratch.spikes, static_cast<std::size_t>(data_.channels()), [](const Spike& spike) { return spike.id; },
+      [&](std::uint32_t place, const Spike& spike) { scratch.by_id[place] = spike; });
   sorted(
-      by_id_, static_cast<std::size_t>(batch.steps), [](const Spike& spike) { return spike.step; },
-      [&](std::uint32_t place, const Spike& spike) { spikes_[place] = spike; });
+      scratch.by_id, static_cast<std::size_t>(data_.steps()), [](const Spike& spike) { return spike.step; },
+      [&](std::uint32_t place, const Spike& spike) { scratch.spikes[place] = spike; });
+}
+
+/// Sorted spikes as rows; where only one spike of a channel and step counts, further ones are left out.
+void Augmenter::list(const std::vector<Spike>& spikes, Changed& out) const {
+  const bool counts = data_.binning().counts;
+  out.ends.clear();
+  out.ids.clear();
   std::size_t at = 0;
-  for (std::uint32_t step = 0; step < static_cast<std::uint32_t>(batch.steps); ++step) {
-    const std::size_t row = batch.ids.size();
-    for (; at < spikes_.size() && spikes_[at].step == step; ++at) {
-      const std::uint32_t id = spikes_[at].id;
-      const bool again = batch.ids.size() > row && batch.ids.back() == id;
-      if (!again || data_.binning().counts) batch.ids.push_back(id);
+  for (std::uint32_t step = 0; step < static_cast<std::uint32_t>(data_.steps()); ++step) {
+    const std::size_t row = out.ids.size();
+    for (; at < spikes.size() && spikes[at].step == step; ++at) {
+      const std::uint32_t id = spikes[at].id;
+      const bool again = out.ids.size() > row && out.ids.back() == id;
+      if (!again || counts) out.ids.push_back(id);
     }
-    batch.offsets.push_back(static_cast<std::uint32_t>(batch.ids.size()));
+    out.ends.push_back(static_cast<std::uint32_t>(out.ids.size()));
   }
 }
 

@@ -8,6 +8,8 @@
 #include <spikeloom/configuration.hpp>
 #include <spikeloom/dataset.hpp>
 
+#include "core/aligned_buffer.hpp"
+#include "core/worker_team.hpp"
 #include "data/spike_batch.hpp"
 
 namespace spikeloom {
@@ -19,22 +21,36 @@ class Augmenter {
   /// Throws UserError if the channels of `data` are no whole images of the given width and height.
   Augmenter(const AugmentationSpec& spec, const SpikeDataset& data, std::uint64_t seed);
 
-  void gather(std::span<const std::uint32_t> samples, std::uint64_t epoch, SpikeBatch& batch);
+  /// The workers of `team` share the samples.
+  void gather(std::span<const std::uint32_t> samples, std::uint64_t epoch, WorkerTeam& team, SpikeBatch& batch);
 
  private:
   struct Spike {
     std::uint32_t step;
     std::uint32_t id;
   };
-  void change(std::uint32_t sample, std::uint64_t epoch);
-  void append(SpikeBatch& batch);
+  /// One sample after its changes: ends[t] is the end of step t's ids.
+  struct Changed {
+    std::vector<std::uint32_t> ends;
+    std::vector<std::uint32_t> ids;
+  };
+  struct alignas(kCacheLine) Scratch {
+    std::vector<Spike> spikes;
+    std::vector<Spike> by_id;
+    std::vector<std::uint32_t> ends;
+    std::vector<std::int32_t> moved;  // per channel
+    std::vector<double> dropped;      // per event: a draw below spec_.drop drops it
+  };
+  void change(std::uint32_t sample, std::uint64_t epoch, Scratch& scratch) const;
+  void sort(Scratch& scratch) const;
+  void list(const std::vector<Spike>& spikes, Changed& out) const;
 
   AugmentationSpec spec_;
   const SpikeDataset& data_;
   std::uint64_t seed_;
-  std::vector<Spike> spikes_;  // of one sample
-  std::vector<Spike> by_id_;
-  std::vector<std::uint32_t> ends_;
+  bool keeps_order_;              // of the spikes of a sample, by step and id
+  std::vector<Scratch> scratch_;  // one per worker
+  std::vector<Changed> changed_;  // one per sample of the batch
 };
 
 }  // namespace spikeloom

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "engine/passes.hpp"
@@ -48,6 +49,18 @@ class TileTurn {
     return scratch_.rows.data();
   }
 
+  /// The same in bf16, (rows of the range, width / 2).
+  const kernels::Bf16Pair* half_delta(SampleRange range) {
+    const std::size_t sample_floats = static_cast<std::size_t>(context_.steps) * width_;
+    scratch_.rows.reserve_discard(sample_floats);
+    scratch_.half_rows.reserve_discard(range.size() * sample_floats / 2);
+    for (int sample = range.first; sample < range.last; ++sample) {
+      delta_of_sample(layer_, tile_, sample, scratch_.rows.data(), width_, context_, scratch_,
+                      scratch_.half_rows.data() + (sample - range.first) * sample_floats / 2);
+    }
+    return scratch_.half_rows.data();
+  }
+
  private:
   /// A leaky integrator below a linear layer: its membranes are computed again rather than kept, for they are dense.
   void membrane_sample(const SpikeRows& input, int sample, float* rows) {
@@ -81,7 +94,7 @@ class TileTurn {
   int width_;
 };
 
-/// A worker's transient gradient of the tile at hand, or the kept one; zeroed when the tile's first group starts.
+/// A worker's transient gradient of the tile at hand, or the kept one.
 float* gradient_of(LayerState& layer, int tile, bool keep, bool first_group, WorkerScratch& scratch) {
   float* gradient;
   if (keep) {
@@ -90,36 +103,44 @@ float* gradient_of(LayerState& layer, int tile, bool keep, bool first_group, Wor
     scratch.gradient.reserve_discard(layer.tile_floats());
     gradient = scratch.gradient.data();
   }
-  if (first_group) {
-    std::fill_n(gradient, layer.tile_floats(), 0.0f);
-    std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
-  }
+  if (first_group) std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
   return gradient;
 }
 
 }  // namespace
 
 void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride,
-                     const PassContext& context, WorkerScratch& scratch) {
+                     const PassContext& context, WorkerScratch& scratch, kernels::Bf16Pair* half_rows) {
   const TileTrace& trace = layer.traces[tile];
   const bool through_reset = layer.spec().reset_gradient;
   scratch.spike_masks.reserve_discard(context.steps);
   if (through_reset) scratch.jumps.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
-  const std::size_t entry = trace.entry_start[sample];
-  const kernels::TraceIn lists{trace.counts.data() + static_cast<std::size_t>(sample) * context.steps,
-                               trace.codes.data() + entry, trace.derivatives.data() + entry,
+  const std::size_t entry = trace.entry_start[sample], entries = trace.entry_start[sample + 1] - entry;
+  scratch.entry_rows.reserve_discard(entries + 8);
+  kernels::expand_rows(trace.counts.data() + static_cast<std::size_t>(sample) * context.steps, context.steps,
+                       scratch.entry_rows.data());
+  const kernels::TraceIn lists{entries, scratch.entry_rows.data(), trace.codes.data() + entry,
+                               trace.derivatives.data() + entry,
                                through_reset ? trace.membranes.data() + entry : nullptr};
   kernels::backward_spiking(layer.width(), layer.constants(tile), lists,
                             trace.spike_gradient.data() + trace.active_start[sample], layer.rate_gradient(tile),
                             context.steps, rows, stride, layer.bias_gradient(tile), scratch.spike_masks.data(),
-                            scratch.jumps.data());
+                            scratch.jumps.data(), half_rows);
 }
 
 void update_tile(LayerState& layer, int tile, float* gradient, const UpdateRule& rule, WorkerScratch& scratch) {
   const auto start = std::chrono::steady_clock::now();
-  rule.update->apply({rule.layer, tile, false}, layer.weights(tile), gradient, layer.tile_floats());
+  // A piece is in the first-level cache when its copy is made.
+  constexpr int kInputsPerPiece = 32;
+  for (int first = 0; first < layer.inputs(); first += kInputsPerPiece) {
+    const int count = std::min(kInputsPerPiece, layer.inputs() - first);
+    const std::size_t at = static_cast<std::size_t>(first) * layer.width();
+    rule.update->apply({rule.layer, tile, false}, at, layer.weights(tile) + at, gradient + at,
+                       static_cast<std::size_t>(count) * layer.width());
+    layer.round_weights(tile, first, count);
+  }
   if (layer.spec().bias)
-    rule.update->apply({rule.layer, tile, true}, layer.bias(tile), layer.bias_gradient(tile), layer.width());
+    rule.update->apply({rule.layer, tile, true}, 0, layer.bias(tile), layer.bias_gradient(tile), layer.width());
   scratch.update_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -128,15 +149,14 @@ void prepare_spike_gradient(LayerState& layer) {
 }
 
 void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch) {
-  scratch.cursors.resize(below.tiles());
-  for (int tile = 0; tile < below.tiles(); ++tile) scratch.cursors[tile] = below.traces[tile].active_start[sample];
+  std::vector<float*>& cursors = scratch.cursors;
+  cursors.clear();
+  for (TileTrace& trace : below.traces) cursors.push_back(trace.spike_gradient.data() + trace.active_start[sample]);
   const std::uint32_t* offsets = below.active.offsets.data() + static_cast<std::size_t>(sample) * steps;
-  const std::uint32_t width = below.width();
+  const int tile_bits = std::countr_zero(static_cast<unsigned>(below.width()));
   // Ids ascend within a row and rows ascend, so each tile's events arrive in the order of its own list.
-  for (std::uint32_t e = offsets[0]; e < offsets[steps]; ++e) {
-    const std::uint32_t tile = below.active.ids[e] / width;
-    below.traces[tile].spike_gradient[scratch.cursors[tile]++] = gradient[e - offsets[0]];
-  }
+  for (std::uint32_t e = offsets[0]; e < offsets[steps]; ++e)
+    *cursors[below.active.ids[e] >> tile_bits]++ = gradient[e - offsets[0]];
 }
 
 void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source,
@@ -159,6 +179,19 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
     const std::size_t part_stride = (events + 15) / 16 * 16;
     partials.reserve_discard(part_stride * layer.tiles());
 
+    // Phases 2 and 3 of a tile and a range of samples.
+    const auto accumulate = [&](int tile, const TransposedEvents& events_by_id, const auto* weights, const auto* delta,
+                                float* gradient) {
+      const SampleRange range = events_by_id.samples;
+      if (below) {
+        const std::uint32_t* offsets = active + row_of(range.first);
+        kernels::input_gradient(layer.width(), weights, delta, row_of(range.size()), offsets, below->active.ids.data(),
+                                partials.data() + tile * part_stride + (offsets[0] - active[row_of(group.first)]));
+      }
+      kernels::weight_gradient(layer.width(), events_by_id.starts.data(), events_by_id.event_rows.data(), 0,
+                               input.neurons, delta,
+                               range.first == 0 ? kernels::Gradient::start : kernels::Gradient::add, gradient);
+    };
     context.team->run([&](int worker) {
       WorkerScratch& scratch = (*context.scratch)[worker];
       for (int tile = 0; tile < layer.tiles(); ++tile) {
@@ -166,16 +199,11 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
         float* gradient = gradient_of(layer, tile, keep, first, scratch);
         TileTurn turn(layer, tile, source, context, scratch);
         for (const TransposedEvents& events_by_id : transposed) {
-          const SampleRange range = events_by_id.samples;
-          const float* delta = turn.delta(input, range);
-          if (below) {
-            const std::uint32_t* offsets = active + row_of(range.first);
-            kernels::input_gradient(layer.width(), layer.weights(tile), delta, layer.width(), row_of(range.size()),
-                                    offsets, below->active.ids.data(),
-                                    partials.data() + tile * part_stride + (offsets[0] - active[row_of(group.first)]));
+          if (layer.half_rows()) {
+            accumulate(tile, events_by_id, layer.half_weights(tile), turn.half_delta(events_by_id.samples), gradient);
+          } else {
+            accumulate(tile, events_by_id, layer.weights(tile), turn.delta(input, events_by_id.samples), gradient);
           }
-          kernels::weight_gradient(layer.width(), events_by_id.starts.data(), events_by_id.event_rows.data(), 0,
-                                   input.neurons, delta, layer.width(), gradient);
         }
         if (last && rule.update) update_tile(layer, tile, gradient, rule, scratch);
       }

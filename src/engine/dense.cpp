@@ -61,7 +61,7 @@ std::vector<SampleRange> row_groups(const PassContext& context) {
 }  // namespace
 
 void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
-  AlignedBuffer<float> weights, spikes;
+  AlignedBuffer<float>&weights = context.shared->weights, &spikes = context.shared->spikes;
   gather_weights(layer, context, weights);
   for (TileTrace& trace : layer.traces) trace.clear(context.rows(), layer.width());
   const Blocks blocks(layer);
@@ -133,8 +133,9 @@ void pick_active(LayerState& below, const Blocks& blocks, int block, SampleRange
 
 void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule,
                     const PassContext& context) {
-  AlignedBuffer<float> weights, spikes, delta;
-  AlignedBuffer<float> gradient(static_cast<std::size_t>(layer.inputs()) * layer.stride());
+  AlignedBuffer<float>&weights = context.shared->weights, &spikes = context.shared->spikes;
+  AlignedBuffer<float>&delta = context.shared->delta, &gradient = context.shared->gradient;
+  gradient.reserve_discard(static_cast<std::size_t>(layer.inputs()) * layer.stride());
   const Blocks blocks(layer);
   if (below) {
     gather_weights(layer, context, weights);
@@ -149,7 +150,7 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
       if (static_cast<int>(item) < blocks.count()) {
         const int block = static_cast<int>(item);
         matrix_product(true, false, input.neurons, blocks.columns(block), rows, spikes.data(), input.neurons,
-                       delta.data() + blocks.first_column(block), layer.stride(), 1.0f,
+                       delta.data() + blocks.first_column(block), layer.stride(), group.first == 0 ? 0.0f : 1.0f,
                        gradient.data() + blocks.first_column(block), layer.stride());
         return;
       }

@@ -397,6 +397,7 @@ Engine::Engine(const NetworkSpec& network, const Plan& plan, WorkerTeam& team)
 Engine::~Engine() = default;
 
 const NetworkSpec& Engine::network() const { return implementation_->network; }
+WorkerTeam& Engine::team() const { return implementation_->team; }
 
 void Engine::import_parameters(const Parameters& parameters) {
   auto& layers = implementation_->layers;

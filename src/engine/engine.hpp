@@ -26,14 +26,14 @@ struct BlockId {
   bool bias = false;
 };
 
-/// What happens to a block of parameters when its gradient is complete. Called once per block and batch by the worker
-/// that owns it; blocks in any order.
+/// What happens to a block of parameters when its gradient is complete. Called by the worker that owns it, in pieces
+/// that follow each other and together are the block, once per batch; blocks in any order.
 class ParameterUpdate {
  public:
   virtual ~ParameterUpdate() = default;
-  /// `values` and `gradient` hold `count` floats (padding included; padded gradients are zero and padded values must
-  /// stay zero).
-  virtual void apply(BlockId block, float* values, const float* gradient, std::size_t count) = 0;
+  /// `values` and `gradient` hold `count` floats, those of the block from `first` on (padding included; padded
+  /// gradients are zero and padded values must stay zero).
+  virtual void apply(BlockId block, std::size_t first, float* values, const float* gradient, std::size_t count) = 0;
 };
 
 struct LayerStatistics {
@@ -75,6 +75,8 @@ class Engine {
   ~Engine();
 
   const NetworkSpec& network() const;
+  /// Who does the work; free between the calls below.
+  WorkerTeam& team() const;
   void import_parameters(const Parameters& parameters);
   Parameters export_parameters() const;
 

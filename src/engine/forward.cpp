@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/passes.hpp"
 
 namespace spikeloom {
@@ -21,8 +23,9 @@ void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input
     spikes += spiked;
     trace.spike_counts[code & kernels::kColumnBits] += spiked;
   }
-  const std::size_t start = trace.codes.size();
-  trace.codes.insert(trace.codes.end(), scratch.codes.data(), scratch.codes.data() + entries);
+  const std::size_t start = trace.entry_start.back();
+  trace.codes.resize(start + entries + kernels::kCodePadding);
+  std::copy_n(scratch.codes.data(), entries, trace.codes.data() + start);
   if (listing == Listing::active) {
     trace.derivatives.resize(start + entries);
     kernels::surrogate_derivatives(layer.spec().surrogate, static_cast<float>(layer.spec().threshold),
@@ -42,8 +45,11 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
       if (layer.owner(tile) != worker) continue;
       layer.traces[tile].clear(context.rows(), layer.width());
       for (int sample = 0; sample < context.samples; ++sample) {
-        const kernels::TileInput from{layer.weights(tile), layer.bias(tile),
-                                      input.offsets + static_cast<std::size_t>(sample) * context.steps, input.ids};
+        const kernels::TileInput from{.weights = layer.weights(tile),
+                                      .bias = layer.bias(tile),
+                                      .offsets = input.offsets + static_cast<std::size_t>(sample) * context.steps,
+                                      .ids = input.ids,
+                                      .half_weights = layer.half_weights(tile)};
         forward_sample(layer, tile, from, listing, sample, context.steps, (*context.scratch)[worker]);
       }
     }
@@ -52,27 +58,6 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
 }
 
 namespace {
-
-/// One sample's rows of a merged list; `place` is where its first id goes.
-void merge_sample(const LayerState& layer, std::uint8_t flag, int sample, int steps, std::uint32_t place,
-                  std::vector<std::size_t>& cursors, SpikeLists& out) {
-  const int tiles = layer.tiles();
-  cursors.resize(tiles);
-  for (int tile = 0; tile < tiles; ++tile) cursors[tile] = layer.traces[tile].entry_start[sample];
-  const std::size_t first_row = static_cast<std::size_t>(sample) * steps;
-  for (std::size_t row = first_row; row < first_row + steps; ++row) {
-    out.offsets[row] = place;
-    for (int tile = 0; tile < tiles; ++tile) {
-      const TileTrace& trace = layer.traces[tile];
-      const std::uint8_t* code = trace.codes.data() + cursors[tile];
-      const std::uint8_t* end = code + trace.counts[row];
-      cursors[tile] += trace.counts[row];
-      for (; code != end; ++code) {
-        if (*code & flag) out.ids[place++] = tile * layer.width() + (*code & kernels::kColumnBits);
-      }
-    }
-  }
-}
 
 /// Concatenates the tiles' entries that carry `flag`, row by row; `starts` are those entries' places per sample in each
 /// tile.
@@ -87,8 +72,13 @@ void merge(const LayerState& layer, std::uint8_t flag, std::vector<std::size_t> 
   out.offsets.back() = base.back();
   out.ids.resize(base.back());
   context.team->for_each(context.samples, [&](std::size_t sample, int worker) {
-    merge_sample(layer, flag, static_cast<int>(sample), context.steps, base[sample], (*context.scratch)[worker].cursors,
-                 out);
+    std::vector<kernels::TileList>& lists = (*context.scratch)[worker].tile_lists;
+    lists.clear();
+    const std::size_t first_row = sample * context.steps;
+    for (const TileTrace& trace : layer.traces)
+      lists.push_back({trace.counts.data() + first_row, trace.codes.data() + trace.entry_start[sample]});
+    kernels::merge_lists(lists, layer.width(), flag, context.steps, base[sample], base[sample + 1],
+                         out.offsets.data() + first_row, out.ids.data());
   });
 }
 

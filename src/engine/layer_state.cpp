@@ -40,9 +40,11 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
       inputs_(inputs),
       width_(plan.tile_width),
       tiles_(plan.tiles),
+      half_rows_(plan.half_rows),
       owners_(plan.worker_of_tile),
       window_low_(std::numeric_limits<double>::quiet_NaN()),
       weights_(tiles_ * tile_floats()),
+      half_weights_(half_rows_ ? weights_.size() / 2 : 0),
       bias_(stride()),
       bias_gradient_(stride()),
       rate_gradient_(stride()),
@@ -61,6 +63,12 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
 float* LayerState::kept_gradient(int tile) {
   if (kept_gradient_.empty()) kept_gradient_ = AlignedBuffer<float>(weights_.size());
   return kept_gradient_.data() + tile * tile_floats();
+}
+
+void LayerState::round_weights(int tile, int first, int count) {
+  if (!half_rows_) return;
+  const std::size_t at = static_cast<std::size_t>(first) * width_;
+  kernels::round_rows(width_, weights(tile) + at, count, half_weights_.data() + (tile * tile_floats() + at) / 2);
 }
 
 kernels::TileConstants LayerState::constants(int tile, Listing listing) const {
@@ -106,6 +114,7 @@ void LayerState::import_parameters(const LayerParameters& parameters) {
   bias_.fill(0.0f);
   from_canonical(false, parameters.weight.data(), weight_tiles);
   if (!parameters.bias.empty()) from_canonical(true, parameters.bias.data(), bias_tiles);
+  for (int tile = 0; tile < tiles_; ++tile) round_weights(tile, 0, inputs_);
   decay_ = parameters.decay;
   set_window_low(window_low_);
 }

@@ -19,7 +19,7 @@ namespace spikeloom {
 /// has the size of steps * neurons but `counts`, one byte for a tile and step.
 struct TileTrace {
   std::vector<std::uint8_t> counts;         // samples * steps: entries of the row
-  std::vector<std::uint8_t> codes;          // entries: column and flags (kernels.hpp)
+  std::vector<std::uint8_t> codes;          // entries, and padding: column and flags (kernels.hpp)
   std::vector<float> derivatives;           // entries: h(u - theta)
   std::vector<float> membranes;             // entries: u, only for the gradient through the reset
   std::vector<std::size_t> entry_start;     // samples + 1
@@ -51,6 +51,13 @@ class LayerState {
   std::size_t tile_floats() const { return static_cast<std::size_t>(inputs_) * width_; }
   float* weights(int tile) { return weights_.data() + tile * tile_floats(); }
   const float* weights(int tile) const { return weights_.data() + tile * tile_floats(); }
+  /// Whether the list passes read bf16 copies, and the copy of a tile, (inputs, width / 2).
+  bool half_rows() const { return half_rows_; }
+  const kernels::Bf16Pair* half_weights(int tile) const {
+    return half_rows_ ? half_weights_.data() + tile * tile_floats() / 2 : nullptr;
+  }
+  /// Makes the copy of `count` rows of the tile's weights from the input `first` on, once the weights have changed.
+  void round_weights(int tile, int first, int count);
   float* bias(int tile) { return bias_.data() + tile * width_; }
   const float* bias(int tile) const { return bias_.data() + tile * width_; }
   float* bias_gradient(int tile) { return bias_gradient_.data() + tile * width_; }
@@ -79,11 +86,13 @@ class LayerState {
   int inputs_;
   int width_;
   int tiles_;
+  bool half_rows_;
   std::vector<int> owners_;
   std::vector<float> decay_;
   double window_low_;
-  AlignedBuffer<float> weights_;  // (tiles, inputs, width)
-  AlignedBuffer<float> bias_;     // (tiles, width), as the next ones
+  AlignedBuffer<float> weights_;                   // (tiles, inputs, width)
+  AlignedBuffer<kernels::Bf16Pair> half_weights_;  // (tiles, inputs, width / 2) or empty
+  AlignedBuffer<float> bias_;                      // (tiles, width), as the next ones
   AlignedBuffer<float> bias_gradient_;
   AlignedBuffer<float> rate_gradient_;  // dRegulariser/ds of each neuron, the same for every spike
   AlignedBuffer<float> kept_gradient_;  // (tiles, inputs, width) or empty

@@ -114,13 +114,13 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
     const int first = static_cast<int>(i) * kIdsPerItem, end = std::min(first + kIdsPerItem, input.neurons);
     for (int tile = 0; tile < last_->tiles(); ++tile) {
       float* gradient = last_->kept_gradient(tile);
-      std::fill(gradient + first * last_->width(), gradient + end * last_->width(), 0.0f);
       for (const TransposedEvents& events : context.shared->transposed) {
         const float* rows = trace_.data() +
                             static_cast<std::size_t>(events.samples.first) * context.steps * last_->stride() +
                             tile * last_->width();
-        kernels::weight_gradient(last_->width(), events.starts.data(), events.event_rows.data(), first, end, rows,
-                                 last_->stride(), gradient);
+        kernels::weight_gradient(
+            last_->width(), events.starts.data(), events.event_rows.data(), first, end, rows, last_->stride(),
+            events.samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add, gradient);
       }
     }
   });

@@ -14,17 +14,20 @@ namespace spikeloom {
 
 /// Buffers that a worker reuses from batch to batch; nobody else touches them inside a region.
 struct alignas(kCacheLine) WorkerScratch {
-  AlignedBuffer<std::uint8_t> codes;         // steps * width
-  AlignedBuffer<float> membranes;            // steps * width: of a sample's entries
-  AlignedBuffer<float> rows;                 // (rows of a range, width): delta
-  AlignedBuffer<float> jumps;                // steps * width
-  AlignedBuffer<std::uint64_t> spike_masks;  // steps
-  AlignedBuffer<float> gradient;             // (inputs, width): of the tile at hand, where it need not outlive its turn
-  AlignedBuffer<float> dense_input;          // (rows, stride) of a leaky integrator below a linear layer
-  AlignedBuffer<float> currents;             // (rows, width) or (rows, block) of W s made by a product
-  AlignedBuffer<float> output_gradient;      // (steps, stride) of the last layer
-  AlignedBuffer<float> partials;             // (tiles, events of a sample)
-  std::vector<std::size_t> cursors;          // one per tile
+  AlignedBuffer<std::uint8_t> codes;           // steps * width
+  AlignedBuffer<float> membranes;              // steps * width: of a sample's entries
+  AlignedBuffer<float> rows;                   // (rows of a range, width): delta
+  AlignedBuffer<kernels::Bf16Pair> half_rows;  // (rows of a range, width / 2): delta in bf16
+  AlignedBuffer<float> jumps;                  // steps * width
+  AlignedBuffer<std::uint64_t> spike_masks;    // steps
+  AlignedBuffer<float> gradient;            // (inputs, width): of the tile at hand, where it need not outlive its turn
+  AlignedBuffer<float> dense_input;         // (rows, stride) of a leaky integrator below a linear layer
+  AlignedBuffer<float> currents;            // (rows, width) or (rows, block) of W s made by a product
+  AlignedBuffer<float> output_gradient;     // (steps, stride) of the last layer
+  AlignedBuffer<float> partials;            // (tiles, events of a sample)
+  AlignedBuffer<std::uint32_t> entry_rows;  // of a tile's entries of a sample
+  std::vector<kernels::TileList> tile_lists;  // one per tile, as the next
+  std::vector<float*> cursors;
   double update_seconds = 0.0;
 };
 
@@ -32,6 +35,11 @@ struct alignas(kCacheLine) WorkerScratch {
 struct SharedScratch {
   std::vector<TransposedEvents> transposed;
   AlignedBuffer<float> partials;  // (tiles, events of a group): each tile's part of the gradient of the layer below
+  // Of the dense mode, for the layer at hand:
+  AlignedBuffer<float> weights;   // (inputs, stride)
+  AlignedBuffer<float> spikes;    // (rows of a group, inputs)
+  AlignedBuffer<float> delta;     // (rows of a group, stride)
+  AlignedBuffer<float> gradient;  // (inputs, stride)
 };
 
 /// What the passes share.
@@ -80,9 +88,9 @@ struct GradientSource {
 void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context);
 /// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column] and adds to the
-/// tile's bias gradient.
+/// tile's bias gradient. With `half_rows` (steps, width / 2) they go there as bf16, and `rows` is scratch.
 void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride,
-                     const PassContext& context, WorkerScratch& scratch);
+                     const PassContext& context, WorkerScratch& scratch, kernels::Bf16Pair* half_rows = nullptr);
 /// Makes room for dLoss/ds of the layer's active entries.
 void prepare_spike_gradient(LayerState& layer);
 /// Writes the gradients of one sample's active neurons (in the order of below.active) to the traces' own lists.

@@ -75,7 +75,8 @@ EvalReport evaluate(const EvalOptions& options, ProgressListener& listener) {
 
   const int wanted = options.threads > 0 ? options.threads : configuration.engine.threads;
   WorkerTeam team(wanted > 0 ? wanted : available_cores());
-  Engine engine(network, make_plan(network, configuration.engine.mode, team.size()), team);
+  Engine engine(network, make_plan(network, configuration.engine.mode, team.size(), configuration.engine.precision),
+                team);
   engine.import_parameters(parameters);
   const Evaluation evaluation = evaluate_samples(engine, *loss, *data.data, data.samples,
                                                  configuration.training.batch_size, "evaluating", listener);

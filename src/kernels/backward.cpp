@@ -17,6 +17,12 @@ namespace {
 #include "network/models/leaky_integrator.inl.hpp"
 #include "network/models/lif.inl.hpp"
 
+#include "kernels/rows.inl.hpp"
+
+// Entries of a step from which on a loop per step is predicted well enough; below, one loop over all entries is faster,
+// although each then waits for the mask that the one before has stored.
+constexpr std::size_t kBusyStep = 4;
+
 /// First pass over a sample's lists: writes h (dLoss/ds + rate gradient) of the active entries into rows that are 0
 /// elsewhere, and the spikes as bits. Vectors are read from the rows only in the second pass, a whole sample later:
 /// read at once, each would wait for the single floats to leave the store buffer.
@@ -24,35 +30,45 @@ template <int kWidth, bool kThroughReset>
 void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* spike_gradient,
                      const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride,
                      std::uint64_t* spike_masks, float* jumps) {
-  std::size_t entry = 0;
   for (int step = 0; step < steps; ++step) {
-    float* row = rows + step * stride;
-    std::fill_n(row, kWidth, 0.0f);
-    float* jump_row = kThroughReset ? jumps + step * kWidth : nullptr;
-    if constexpr (kThroughReset) std::fill_n(jump_row, kWidth, 0.0f);
-    std::uint64_t spiked = 0;
-    for (const std::size_t end = entry + trace.counts[step]; entry < end; ++entry) {
-      const std::uint8_t code = trace.codes[entry];
-      const int column = code & kColumnBits;
-      spiked |= std::uint64_t{(code & kSpiked) != 0} << column;
-      if (!(code & kActive)) continue;
+    std::fill_n(rows + step * stride, kWidth, 0.0f);
+    if constexpr (kThroughReset) std::fill_n(jumps + step * kWidth, kWidth, 0.0f);
+    spike_masks[step] = 0;
+  }
+  // Writes what entry `entry` of `step` says, and returns its spike as a bit.
+  const auto scatter = [&](std::size_t entry, std::size_t step) HWY_ATTR {
+    const std::uint8_t code = trace.codes[entry];
+    const int column = code & kColumnBits;
+    if (code & kActive) {
       const float h = trace.derivatives[entry];
-      row[column] = h * (*spike_gradient++ + rate_gradient[column]);
+      rows[step * stride + column] = h * (*spike_gradient++ + rate_gradient[column]);
       if constexpr (kThroughReset) {
         const float membrane = trace.membranes[entry];
         // Lif::reset_jump of one neuron; a register for a single entry would cost more than it saves.
-        jump_row[column] =
+        jumps[step * kWidth + column] =
             h * __builtin_fmaf(c.spiked_slope[column] - c.decay[column], membrane, c.spiked_offset[column]);
       }
     }
+    return std::uint64_t{(code & kSpiked) != 0} << column;
+  };
+  const std::uint32_t* step_of = trace.entry_rows;
+  if (trace.entries < kBusyStep * steps) {
+    for (std::size_t entry = 0; entry < trace.entries; ++entry)
+      spike_masks[step_of[entry]] |= scatter(entry, step_of[entry]);
+    return;
+  }
+  for (std::size_t entry = 0; entry < trace.entries;) {
+    const std::uint32_t step = step_of[entry];
+    std::uint64_t spiked = 0;
+    for (; entry < trace.entries && step_of[entry] == step; ++entry) spiked |= scatter(entry, step);
     spike_masks[step] = spiked;
   }
 }
 
-template <int kWidth, bool kThroughReset>
+template <int kWidth, bool kThroughReset, bool kHalf>
 void spiking(const TileConstants& c, const TraceIn& trace, const float* spike_gradient, const float* rate_gradient,
              int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient, std::uint64_t* spike_masks,
-             float* jumps) {
+             float* jumps, Bf16Pair* half_rows) {
   constexpr int kVectors = kWidth / kLanes;
   scatter_entries<kWidth, kThroughReset>(c, trace, spike_gradient, rate_gradient, steps, rows, stride, spike_masks,
                                          jumps);
@@ -60,21 +76,27 @@ void spiking(const TileConstants& c, const TraceIn& trace, const float* spike_gr
   SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) delta[i] = lanes(0.0f), bias[i] = load(bias_gradient + i * kLanes);
   for (int step = steps - 1; step >= 0; --step) {
+    Lanes scaled[kVectors];
     SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       const int at = i * kLanes;
       const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at),
                                             load(c.spiked_slope + at), load(c.spiked_offset + at)};
-      float* row = rows + step * stride + at;
+      const float* row = rows + step * stride + at;
       const LaneMask spiked = mask_of(spike_masks[step] >> at);
       if constexpr (kThroughReset) {
         delta[i] = Lif::adjoint_through_reset(constants, spiked, load(jumps + step * kWidth + at), load(row), delta[i]);
       } else {
         delta[i] = Lif::adjoint(constants, spiked, load(row), delta[i]);
       }
-      const Lanes scaled = constants.gain * delta[i];
-      store(scaled, row);
-      bias[i] = bias[i] + scaled;
+      scaled[i] = constants.gain * delta[i];
+      bias[i] = bias[i] + scaled[i];
+    }
+    if constexpr (kHalf) {
+      store_pairs(scaled, half_rows + step * (kWidth / 2));
+    } else {
+      SPIKELOOM_UNROLL
+      for (int i = 0; i < kVectors; ++i) store(scaled[i], rows + step * stride + i * kLanes);
     }
   }
   SPIKELOOM_UNROLL
@@ -99,105 +121,104 @@ void membrane_only(const TileConstants& c, int steps, float* rows, std::ptrdiff_
   }
 }
 
-template <int kWidth>
+template <int kWidth, class Rows>
 void weights(const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first, std::uint32_t last,
-             const float* rows, std::ptrdiff_t stride, float* gradient) {
+             const typename Rows::Element* rows, std::ptrdiff_t stride, Gradient state, float* gradient) {
   constexpr int kVectors = kWidth / kLanes;
   for (std::uint32_t id = first; id < last; ++id) {
     const std::uint32_t* event = event_rows + starts[id];
     const std::uint32_t* end = event_rows + starts[id + 1];
-    if (event == end) continue;
+    if (event == end && state == Gradient::add) continue;
     float* out = gradient + std::size_t{id} * kWidth;
     Lanes sum[kVectors];
     SPIKELOOM_UNROLL
-    for (int i = 0; i < kVectors; ++i) sum[i] = load(out + i * kLanes);
-    for (; event != end; ++event) {
-      const float* row = rows + static_cast<std::ptrdiff_t>(*event) * stride;
-      SPIKELOOM_UNROLL
-      for (int i = 0; i < kVectors; ++i) sum[i] = sum[i] + load(row + i * kLanes);
-    }
+    for (int i = 0; i < kVectors; ++i) sum[i] = state == Gradient::add ? load(out + i * kLanes) : lanes(0.0f);
+    for (; event != end; ++event) Rows::add(rows + static_cast<std::ptrdiff_t>(*event) * stride, sum);
     SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) store(sum[i], out + i * kLanes);
   }
 }
 
-/// Products of one row of delta with one row of weights, added into 16 virtual lanes (lane l: columns l, l + 16, ...),
-/// then lanes l and l + 8, then l and l + 4: the first two levels of the reduction tree.
 using Quad = hn::FixedTag<float, 4>;
-template <int kWidth>
-HWY_INLINE hn::Vec<Quad> four_lanes(const float* weights, const Lanes (&delta)[kWidth / kLanes]) {
-  constexpr int kPerSixteen = 16 / kLanes;
-  Lanes lane[kPerSixteen];
-  SPIKELOOM_UNROLL
-  for (int p = 0; p < kPerSixteen; ++p) {
-    lane[p] = load(weights + p * kLanes) * delta[p];
-    SPIKELOOM_UNROLL
-    for (int block = 1; block < kWidth / 16; ++block) {
-      lane[p] = mul_add(load(weights + block * 16 + p * kLanes), delta[block * kPerSixteen + p], lane[p]);
-    }
-  }
+
+/// The 16 virtual lanes of four events reduced by one tree each: lanes l and l + 8, l and l + 4, l and l + 2, l and
+/// l + 1. Registers are shared between the events as soon as one no longer fills them.
+HWY_INLINE hn::Vec<Quad> sums_of_four(const Lanes (&lane)[4][kSixteen]) {
+  const Quad q;
 #if HWY_CAP_GE512
-  const hn::FixedTag<float, 8> half;
-  const auto eight = hn::Add(hn::LowerHalf(half, lane[0].v), hn::UpperHalf(half, lane[0].v));
-  return hn::Add(hn::LowerHalf(Quad(), eight), hn::UpperHalf(Quad(), eight));
-#elif HWY_CAP_GE256
-  const auto eight = hn::Add(lane[0].v, lane[1].v);
-  return hn::Add(hn::LowerHalf(Quad(), eight), hn::UpperHalf(Quad(), eight));
+  const auto halves = [](Lanes a, Lanes b) HWY_ATTR {
+    return hn::Add(hn::ConcatLowerLower(Floats(), b.v, a.v), hn::ConcatUpperUpper(Floats(), b.v, a.v));
+  };
+  const __m512 ab = halves(lane[0][0], lane[1][0]).raw, cd = halves(lane[2][0], lane[3][0]).raw;
+  const __m512 fours = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xDD));
+  const __m512 twos = _mm512_add_ps(fours, _mm512_permute_ps(fours, 0x4E));
+  const __m512 ones = _mm512_add_ps(twos, _mm512_permute_ps(twos, 0xB1));
+  const __m512i first_of_each = _mm512_castsi128_si512(_mm_setr_epi32(0, 4, 8, 12));
+  return hn::LowerHalf(
+      q, hn::LowerHalf(hn::FixedTag<float, 8>(), FloatVector{_mm512_permutexvar_ps(first_of_each, ones)}));
 #else
-  return hn::Add(hn::Add(lane[0].v, lane[2].v), hn::Add(lane[1].v, lane[3].v));
+#if HWY_CAP_GE256
+  const auto four = [&](const Lanes(&a)[kSixteen]) HWY_ATTR {
+    const auto eight = hn::Add(a[0].v, a[1].v);
+    return hn::Add(hn::LowerHalf(q, eight), hn::UpperHalf(q, eight));
+  };
+#else
+  const auto four = [&](const Lanes(&a)[kSixteen])
+                        HWY_ATTR { return hn::Add(hn::Add(a[0].v, a[2].v), hn::Add(a[1].v, a[3].v)); };
+#endif
+  const auto twos = [&](hn::Vec<Quad> a, hn::Vec<Quad> b) HWY_ATTR {  // a0+a2 b0+b2 a1+a3 b1+b3
+    return hn::Add(hn::InterleaveLower(q, a, b), hn::InterleaveUpper(q, a, b));
+  };
+  const auto ab = twos(four(lane[0]), four(lane[1])), cd = twos(four(lane[2]), four(lane[3]));
+  return hn::Add(hn::ConcatLowerLower(q, cd, ab), hn::ConcatUpperUpper(q, cd, ab));
 #endif
 }
 
-/// Last two levels of the tree, for four events at once: lanes (0, 2) and (1, 3), then both.
-HWY_INLINE hn::Vec<Quad> sums_of_four(hn::Vec<Quad> a, hn::Vec<Quad> b, hn::Vec<Quad> c, hn::Vec<Quad> d) {
-  const Quad q;
-  const auto ab = hn::Add(hn::InterleaveLower(q, a, b), hn::InterleaveUpper(q, a, b));  // a0+a2 b0+b2 a1+a3 b1+b3
-  const auto cd = hn::Add(hn::InterleaveLower(q, c, d), hn::InterleaveUpper(q, c, d));
-  return hn::Add(hn::ConcatLowerLower(q, cd, ab), hn::ConcatUpperUpper(q, cd, ab));
-}
-
-template <int kWidth>
-void inputs(const float* weights, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
-            const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
-  constexpr int kVectors = kWidth / kLanes;
+template <int kWidth, class Rows>
+void inputs(const typename Rows::Element* weights, const typename Rows::Element* rows, std::ptrdiff_t stride,
+            std::size_t row_count, const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
+  constexpr int kElements = kWidth / Rows::kColumnsPerElement;
+  constexpr int kRegisters = kElements / kLanes;
   const Quad q;
   const std::uint32_t base = offsets[0];
   for (std::size_t r = 0; r < row_count; ++r) {
     std::uint32_t event = offsets[r];
     const std::uint32_t end = offsets[r + 1];
     if (event == end) continue;
-    Lanes delta[kVectors];
+    typename Rows::Register delta[kRegisters];
     SPIKELOOM_UNROLL
-    for (int i = 0; i < kVectors; ++i) delta[i] = load(rows + static_cast<std::ptrdiff_t>(r) * stride + i * kLanes);
-    const auto weights_of = [&](std::uint32_t e) HWY_ATTR { return weights + std::size_t{ids[e]} * kWidth; };
-    for (; event + 4 <= end; event += 4) {
-      hn::StoreU(
-          sums_of_four(four_lanes<kWidth>(weights_of(event), delta), four_lanes<kWidth>(weights_of(event + 1), delta),
-                       four_lanes<kWidth>(weights_of(event + 2), delta),
-                       four_lanes<kWidth>(weights_of(event + 3), delta)),
-          q, out + (event - base));
-    }
+    for (int i = 0; i < kRegisters; ++i)
+      delta[i] = Rows::load_register(rows + static_cast<std::ptrdiff_t>(r) * stride + i * kLanes);
+    const auto sums_of = [&](std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) HWY_ATTR {
+      Lanes lane[4][kSixteen];
+      Rows::multiply(weights + std::size_t{ids[a]} * kElements, delta, lane[0]);
+      Rows::multiply(weights + std::size_t{ids[b]} * kElements, delta, lane[1]);
+      Rows::multiply(weights + std::size_t{ids[c]} * kElements, delta, lane[2]);
+      Rows::multiply(weights + std::size_t{ids[d]} * kElements, delta, lane[3]);
+      return sums_of_four(lane);
+    };
+    for (; event + 4 <= end; event += 4)
+      hn::StoreU(sums_of(event, event + 1, event + 2, event + 3), q, out + (event - base));
     if (event == end) continue;
-    const std::uint32_t rest = end - event;  // 1 to 3; the tree is the same with the last one repeated
-    const auto a = four_lanes<kWidth>(weights_of(event), delta);
-    const auto b = rest > 1 ? four_lanes<kWidth>(weights_of(event + 1), delta) : a;
-    const auto c = rest > 2 ? four_lanes<kWidth>(weights_of(event + 2), delta) : a;
+    const std::uint32_t last = end - 1;  // stands in for the events that are missing
     alignas(16) float sums[4];
-    hn::Store(sums_of_four(a, b, c, a), q, sums);
-    for (std::uint32_t i = 0; i < rest; ++i) out[event - base + i] = sums[i];
+    hn::Store(sums_of(event, std::min(event + 1, last), std::min(event + 2, last), last), q, sums);
+    for (std::uint32_t i = 0; event + i < end; ++i) out[event - base + i] = sums[i];
   }
 }
 
 void BackwardSpiking(int width, const TileConstants& c, const TraceIn& trace, const float* spike_gradient,
                      const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
-                     std::uint64_t* masks, float* jumps) {
+                     std::uint64_t* masks, float* jumps, Bf16Pair* half_rows) {
   const auto run = [&](auto plain, auto through_reset) HWY_ATTR {
     (trace.membranes ? through_reset : plain)(c, trace, spike_gradient, rate_gradient, steps, rows, stride,
-                                              bias_gradient, masks, jumps);
+                                              bias_gradient, masks, jumps, half_rows);
   };
-  if (width == 64) return run(spiking<64, false>, spiking<64, true>);
-  if (width == 32) return run(spiking<32, false>, spiking<32, true>);
-  run(spiking<16, false>, spiking<16, true>);
+  if (width == 64 && half_rows) return run(spiking<64, false, true>, spiking<64, true, true>);
+  if (width == 32 && half_rows) return run(spiking<32, false, true>, spiking<32, true, true>);
+  if (width == 64) return run(spiking<64, false, false>, spiking<64, true, false>);
+  if (width == 32) return run(spiking<32, false, false>, spiking<32, true, false>);
+  run(spiking<16, false, false>, spiking<16, true, false>);
 }
 
 void BackwardMembrane(int width, const TileConstants& c, int steps, float* rows, std::ptrdiff_t stride,
@@ -208,17 +229,53 @@ void BackwardMembrane(int width, const TileConstants& c, int steps, float* rows,
 }
 
 void WeightGradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
-                    std::uint32_t last, const float* rows, std::ptrdiff_t stride, float* gradient) {
-  if (width == 64) return weights<64>(starts, event_rows, first, last, rows, stride, gradient);
-  if (width == 32) return weights<32>(starts, event_rows, first, last, rows, stride, gradient);
-  weights<16>(starts, event_rows, first, last, rows, stride, gradient);
+                    std::uint32_t last, const float* rows, std::ptrdiff_t stride, Gradient state, float* gradient) {
+  if (width == 64) return weights<64, FullRows>(starts, event_rows, first, last, rows, stride, state, gradient);
+  if (width == 32) return weights<32, FullRows>(starts, event_rows, first, last, rows, stride, state, gradient);
+  weights<16, FullRows>(starts, event_rows, first, last, rows, stride, state, gradient);
+}
+
+void HalfWeightGradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
+                        std::uint32_t last, const Bf16Pair* rows, Gradient state, float* gradient) {
+  const auto run = [&](auto of_64, auto of_32) HWY_ATTR {
+    (width == 64 ? of_64 : of_32)(starts, event_rows, first, last, rows, width / 2, state, gradient);
+  };
+#if HWY_TARGET <= HWY_AVX3
+  if (adds_by_bf16_dot()) return run(weights<64, DottedRows>, weights<32, DottedRows>);
+#endif
+  run(weights<64, ShiftedRows>, weights<32, ShiftedRows>);
 }
 
 void InputGradient(int width, const float* tile, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
                    const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
-  if (width == 64) return inputs<64>(tile, rows, stride, row_count, offsets, ids, out);
-  if (width == 32) return inputs<32>(tile, rows, stride, row_count, offsets, ids, out);
-  inputs<16>(tile, rows, stride, row_count, offsets, ids, out);
+  if (width == 64) return inputs<64, FullRows>(tile, rows, stride, row_count, offsets, ids, out);
+  if (width == 32) return inputs<32, FullRows>(tile, rows, stride, row_count, offsets, ids, out);
+  inputs<16, FullRows>(tile, rows, stride, row_count, offsets, ids, out);
+}
+
+void HalfInputGradient(int width, const Bf16Pair* tile, const Bf16Pair* rows, std::size_t row_count,
+                       const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
+  const auto run = [&](auto of_64, auto of_32)
+                       HWY_ATTR { (width == 64 ? of_64 : of_32)(tile, rows, width / 2, row_count, offsets, ids, out); };
+#if HWY_TARGET <= HWY_AVX3
+  if (multiplies_by_bf16_dot()) return run(inputs<64, DottedRows>, inputs<32, DottedRows>);
+#endif
+  run(inputs<64, ShiftedRows>, inputs<32, ShiftedRows>);
+}
+
+template <int kWidth>
+void round_rows_of(const float* rows, std::size_t count, Bf16Pair* out) {
+  constexpr int kVectors = kWidth / kLanes;
+  for (; count != 0; --count, rows += kWidth, out += kWidth / 2) {
+    Lanes row[kVectors];
+    SPIKELOOM_UNROLL
+    for (int i = 0; i < kVectors; ++i) row[i] = load(rows + i * kLanes);
+    store_pairs(row, out);
+  }
+}
+
+void RoundRows(int width, const float* rows, std::size_t count, Bf16Pair* out) {
+  (width == 64 ? round_rows_of<64> : round_rows_of<32>)(rows, count, out);
 }
 
 void AddInOrder(const float* const* parts, std::size_t part_count, std::size_t count, float* sum) {
@@ -245,14 +302,18 @@ namespace spikeloom::kernels {
 HWY_EXPORT(BackwardSpiking);
 HWY_EXPORT(BackwardMembrane);
 HWY_EXPORT(WeightGradient);
+HWY_EXPORT(HalfWeightGradient);
 HWY_EXPORT(InputGradient);
+HWY_EXPORT(HalfInputGradient);
+HWY_EXPORT(RoundRows);
 HWY_EXPORT(AddInOrder);
 
 void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
                       const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
-                      std::uint64_t* spike_masks, float* jumps) {
+                      std::uint64_t* spike_masks, float* jumps, Bf16Pair* half_rows) {
   HWY_DYNAMIC_DISPATCH(BackwardSpiking)
-  (width, constants, trace, spike_gradient, rate_gradient, steps, rows, stride, bias_gradient, spike_masks, jumps);
+  (width, constants, trace, spike_gradient, rate_gradient, steps, rows, stride, bias_gradient, spike_masks, jumps,
+   half_rows);
 }
 
 void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride,
@@ -261,8 +322,22 @@ void backward_membrane(int width, const TileConstants& constants, int steps, flo
 }
 
 void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
-                     std::uint32_t last, const float* rows, std::ptrdiff_t stride, float* gradient) {
-  HWY_DYNAMIC_DISPATCH(WeightGradient)(width, starts, event_rows, first, last, rows, stride, gradient);
+                     std::uint32_t last, const float* rows, std::ptrdiff_t stride, Gradient state, float* gradient) {
+  HWY_DYNAMIC_DISPATCH(WeightGradient)(width, starts, event_rows, first, last, rows, stride, state, gradient);
+}
+
+void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
+                     std::uint32_t last, const Bf16Pair* rows, Gradient state, float* gradient) {
+  HWY_DYNAMIC_DISPATCH(HalfWeightGradient)(width, starts, event_rows, first, last, rows, state, gradient);
+}
+
+void input_gradient(int width, const Bf16Pair* tile, const Bf16Pair* rows, std::size_t row_count,
+                    const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
+  HWY_DYNAMIC_DISPATCH(HalfInputGradient)(width, tile, rows, row_count, offsets, ids, out);
+}
+
+void round_rows(int width, const float* rows, std::size_t count, Bf16Pair* out) {
+  HWY_DYNAMIC_DISPATCH(RoundRows)(width, rows, count, out);
 }
 
 void input_gradient(int width, const float* tile, const float* rows, std::ptrdiff_t stride, std::size_t row_count,

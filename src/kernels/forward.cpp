@@ -19,10 +19,13 @@ namespace {
 #include "network/models/lif.inl.hpp"
 #include "network/surrogates.inl.hpp"
 
+#include "kernels/rows.inl.hpp"
+
 /// I[t] without the gain: bias plus the rows of the step's spikes in ascending id, or bias plus a row made by a matrix
 /// product.
-template <int kVectors>
-HWY_INLINE void input_of_step(const TileInput& input, int step, Lanes (&sum)[kVectors]) {
+template <int kVectors, class Rows>
+HWY_INLINE void input_of_step(const TileInput& input, const typename Rows::Element* weights, int step,
+                              Lanes (&sum)[kVectors]) {
   SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) sum[i] = load(input.bias + i * kLanes);
   if (input.currents) {
@@ -32,15 +35,13 @@ HWY_INLINE void input_of_step(const TileInput& input, int step, Lanes (&sum)[kVe
     return;
   }
   const std::uint32_t* end = input.ids + input.offsets[step + 1];
-  for (const std::uint32_t* id = input.ids + input.offsets[step]; id != end; ++id) {
-    const float* row = input.weights + std::size_t{*id} * (kVectors * kLanes);
-    SPIKELOOM_UNROLL
-    for (int i = 0; i < kVectors; ++i) sum[i] = sum[i] + load(row + i * kLanes);
-  }
+  for (const std::uint32_t* id = input.ids + input.offsets[step]; id != end; ++id)
+    Rows::add(weights + std::size_t{*id} * (kVectors * kLanes / Rows::kColumnsPerElement), sum);
 }
 
-template <int kWidth>
-std::size_t spiking(const TileInput& input, const TileConstants& c, int steps, const TraceOut& out) {
+template <int kWidth, class Rows>
+std::size_t spiking(const TileInput& input, const typename Rows::Element* weights, const TileConstants& c, int steps,
+                    const TraceOut& out) {
   constexpr int kVectors = kWidth / kLanes;
   Lanes carry[kVectors];
   SPIKELOOM_UNROLL
@@ -49,7 +50,7 @@ std::size_t spiking(const TileInput& input, const TileConstants& c, int steps, c
   std::size_t entries = 0;
   for (int step = 0; step < steps; ++step) {
     Lanes sum[kVectors];
-    input_of_step<kVectors>(input, step, sum);
+    input_of_step<kVectors, Rows>(input, weights, step, sum);
     std::uint64_t spiked_bits = 0;
     std::uint64_t active_bits = 0;
     SPIKELOOM_UNROLL
@@ -85,7 +86,7 @@ void membrane_only(const TileInput& input, const TileConstants& c, int steps, fl
   for (int i = 0; i < kVectors; ++i) carry[i] = lanes(0.0f);
   for (int step = 0; step < steps; ++step) {
     Lanes sum[kVectors];
-    input_of_step<kVectors>(input, step, sum);
+    input_of_step<kVectors, FullRows>(input, input.weights, step, sum);
     SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       const LeakyIntegrator::Constants<Lanes> constants{load(c.decay + i * kLanes), load(c.gain + i * kLanes)};
@@ -112,11 +113,21 @@ void derivatives_of(float slope, float amplitude, float threshold, const float* 
   for (std::size_t j = i; j < count; ++j) derivatives[j] = rest[j - i];
 }
 
+template <class Rows>
+std::size_t spiking_of_width(int width, const TileInput& input, const typename Rows::Element* weights,
+                             const TileConstants& constants, int steps, const TraceOut& out) {
+  if (width == 64) return spiking<64, Rows>(input, weights, constants, steps, out);
+  return spiking<32, Rows>(input, weights, constants, steps, out);
+}
+
 std::size_t ForwardSpiking(int width, const TileInput& input, const TileConstants& constants, int steps,
                            const TraceOut& out) {
-  if (width == 64) return spiking<64>(input, constants, steps, out);
-  if (width == 32) return spiking<32>(input, constants, steps, out);
-  return spiking<16>(input, constants, steps, out);
+  if (width == 16) return spiking<16, FullRows>(input, input.weights, constants, steps, out);
+  if (!input.half_weights) return spiking_of_width<FullRows>(width, input, input.weights, constants, steps, out);
+#if HWY_TARGET <= HWY_AVX3
+  if (adds_by_bf16_dot()) return spiking_of_width<DottedRows>(width, input, input.half_weights, constants, steps, out);
+#endif
+  return spiking_of_width<ShiftedRows>(width, input, input.half_weights, constants, steps, out);
 }
 
 void ForwardMembrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ namespace spikeloom::kernels {
 inline constexpr std::uint8_t kColumnBits = 0x3F;
 inline constexpr std::uint8_t kSpiked = 0x40;
 inline constexpr std::uint8_t kActive = 0x80;
+
+/// Two columns of a row in bf16 (the upper half of a float32, rounded to nearest even, |x| < 1e-30 as 0): of each 32
+/// columns, word k holds column k in its lower half and column k + 16 in its upper one. So a row of 32 or 64 columns
+/// has width / 2 words, and unpacks into registers of neighbouring columns.
+using Bf16Pair = std::uint32_t;
 
 /// Constants of a tile's neurons, `width` floats each; padded columns have threshold, window_low = +inf and decay = 0.
 struct TileConstants {
@@ -42,6 +48,7 @@ struct TileInput {
   const std::uint32_t* ids = nullptr;
   const float* currents = nullptr;
   std::ptrdiff_t current_stride = 0;
+  const Bf16Pair* half_weights = nullptr;  // if set, read in place of `weights` (forward_spiking, width 32 or 64)
 };
 
 /// Lists that the forward pass writes for one sample: counts[t] entries of step t, then codes and membranes of all
@@ -64,10 +71,27 @@ void forward_membrane(int width, const TileInput& input, const TileConstants& co
 void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count,
                            float* derivatives);
 
-/// What the delta recursion of one sample reads: the sample's lists as the forward pass wrote them, with h in place of
-/// the membranes.
-struct TraceIn {
+/// One tile's entries of a sample: counts[t] of step t, and their codes one after the other, with kCodePadding readable
+/// bytes behind the last.
+struct TileList {
   const std::uint8_t* counts;
+  const std::uint8_t* codes;
+};
+inline constexpr std::size_t kCodePadding = 16;
+
+/// Concatenates the entries that carry `flag`, step by step and tile after tile, as ids (tile * width + column) to
+/// ids[begin] .. ids[end], which must be as many as there are; offsets[t] is where step t begins. Uses up `tiles`.
+void merge_lists(std::span<TileList> tiles, int width, std::uint8_t flag, int steps, std::uint32_t begin,
+                 std::uint32_t end, std::uint32_t* offsets, std::uint32_t* ids);
+
+/// entry_rows[e] = the step of entry e, from the counts of a sample's steps. Room for their sum and 8 more.
+void expand_rows(const std::uint8_t* counts, int steps, std::uint32_t* entry_rows);
+
+/// What the delta recursion of one sample reads: the sample's lists as the forward pass wrote them, with their steps
+/// expanded, and h in place of the membranes.
+struct TraceIn {
+  std::size_t entries;
+  const std::uint32_t* entry_rows;
   const std::uint8_t* codes;
   const float* derivatives;
   const float* membranes = nullptr;  // only with the gradient through the reset
@@ -76,24 +100,46 @@ struct TraceIn {
 /// Delta recursion of one sample of a tile of LIF neurons, backwards in time. `spike_gradient` holds dLoss/ds of the
 /// active entries, in list order; `rate_gradient` (width) is added to each. Writes k delta[t] to rows[t * stride +
 /// column] and adds its sum over t, last step first, to bias_gradient. `spike_masks` (steps) and, with trace.membranes,
-/// `jumps` (steps * width) are scratch.
+/// `jumps` (steps * width) are scratch. With `half_rows` (steps, width / 2), k delta is written there, as bf16, and
+/// `rows` is scratch too.
 void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
                       const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
-                      std::uint64_t* spike_masks, float* jumps);
+                      std::uint64_t* spike_masks, float* jumps, Bf16Pair* half_rows = nullptr);
 
 /// The same for leaky integrators: `rows` holds dLoss/du[t] on entry and k delta[t] on return.
 void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride,
                        float* bias_gradient);
 
+/// Whether a gradient is added to, or starts anew from 0.
+enum class Gradient { add, start };
+
 /// gradient[id] (width) += sum of rows[r] over the events r of input id, for ids in [first, last); the events of id are
 /// event_rows[starts[id]] .. event_rows[starts[id + 1]], ascending.
 void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
-                     std::uint32_t last, const float* rows, std::ptrdiff_t stride, float* gradient);
+                     std::uint32_t last, const float* rows, std::ptrdiff_t stride, Gradient state, float* gradient);
+/// The same with packed rows: (rows, width) float32 or (rows, width / 2) bf16; the sums are float32.
+inline void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows,
+                            std::uint32_t first, std::uint32_t last, const float* rows, Gradient state,
+                            float* gradient) {
+  weight_gradient(width, starts, event_rows, first, last, rows, width, state, gradient);
+}
+void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
+                     std::uint32_t last, const Bf16Pair* rows, Gradient state, float* gradient);
 
 /// out[e - offsets[0]] = rows[r] . weights[ids[e]] for the events e of rows r in [0, row_count): event e of row r in
 /// [offsets[r], offsets[r+1]).
 void input_gradient(int width, const float* weights, const float* rows, std::ptrdiff_t stride, std::size_t row_count,
                     const std::uint32_t* offsets, const std::uint32_t* ids, float* out);
+/// The same with packed rows, float32 or (rows, width / 2) bf16; products of bf16 are exact, sums float32.
+inline void input_gradient(int width, const float* weights, const float* rows, std::size_t row_count,
+                           const std::uint32_t* offsets, const std::uint32_t* ids, float* out) {
+  input_gradient(width, weights, rows, width, row_count, offsets, ids, out);
+}
+void input_gradient(int width, const Bf16Pair* weights, const Bf16Pair* rows, std::size_t row_count,
+                    const std::uint32_t* offsets, const std::uint32_t* ids, float* out);
+
+/// The bf16 copy of `count` rows of `width` (32 or 64) floats.
+void round_rows(int width, const float* rows, std::size_t count, Bf16Pair* out);
 
 /// sum[e] = parts[0][e] + parts[1][e] + ..., from left to right.
 void add_in_order(const std::vector<const float*>& parts, std::size_t count, float* sum);
@@ -112,5 +158,14 @@ void linear_weight_gradient(int width, const float* x, std::ptrdiff_t x_stride, 
 std::vector<std::string> available_targets();
 /// Uses only the named instruction set from now on (tests); an empty name lifts the limit. Not while kernels run.
 void limit_to_target(const std::string& name);
+/// Use of AVX512-BF16's dot-product instruction, where there is one. The bits are those of shifts.
+enum class Bf16Dot { where_it_pays, always, never };
+/// Not while kernels run (tests).
+void use_bf16_dot(Bf16Dot use);
+/// Whether pairs are multiplied by it.
+bool multiplies_by_bf16_dot();
+/// Whether rows are added by it as well. Zen 4 does so in half the time of shifts; on Emerald Rapids a sum would wait
+/// ten cycles for its next addend (3.1 ns a row of 64 against 2.0 by shifts).
+bool adds_by_bf16_dot();
 
 }  // namespace spikeloom::kernels

@@ -26,6 +26,7 @@ using Floats = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<Floats>;
 inline constexpr int kLanes =
     static_cast<int>(hn::MaxLanes(Floats()));  // exact on all targets that are built: none is scalable
+inline constexpr int kSixteen = 16 / kLanes;   // registers of 16 columns
 
 struct Lanes {
   FloatVector v;

@@ -1,4 +1,6 @@
 // Which instruction sets there are, and how tests choose one.
+#include <atomic>
+
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
@@ -6,6 +8,31 @@
 #include "kernels/kernels.hpp"
 
 namespace spikeloom::kernels {
+namespace {
+
+std::atomic<Bf16Dot> bf16_dot{Bf16Dot::where_it_pays};
+
+#if defined(__x86_64__)
+bool cpu_has_bf16_dot() { return __builtin_cpu_supports("avx512bf16"); }
+bool adding_pays() { return __builtin_cpu_is("amd"); }
+#else
+bool cpu_has_bf16_dot() { return false; }
+bool adding_pays() { return false; }
+#endif
+
+}  // namespace
+
+void use_bf16_dot(Bf16Dot use) { bf16_dot.store(use, std::memory_order_relaxed); }
+
+bool multiplies_by_bf16_dot() {
+  static const bool there = cpu_has_bf16_dot();
+  return there && bf16_dot.load(std::memory_order_relaxed) != Bf16Dot::never;
+}
+
+bool adds_by_bf16_dot() {
+  static const bool pays = adding_pays();
+  return multiplies_by_bf16_dot() && (pays || bf16_dot.load(std::memory_order_relaxed) == Bf16Dot::always);
+}
 
 std::vector<std::string> available_targets() {
   std::vector<std::string> names;

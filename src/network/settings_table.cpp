@@ -264,8 +264,11 @@ void add_engine(std::vector<Setting>& table) {
   add({"mode", "", "Event lists, dense matrix products, or per layer what the activity calls for."},
       choice(at(&Configuration::engine, &EngineSpec::mode),
              {{"auto", EngineMode::automatic}, {"sparse", EngineMode::sparse}, {"dense", EngineMode::dense}}));
-  add({"precision", "", "Numbers of weights, membranes and gradients."},
-      only(std::string("fp32"), "fp32 (the only precision of this version)"));
+  add({"precision", "",
+       "bf16: list passes of spiking layers read weights and deltas as bf16 copies; sums, membranes, weights and "
+       "optimiser stay fp32."},
+      choice(at(&Configuration::engine, &EngineSpec::precision),
+             {{"fp32", EnginePrecision::fp32}, {"bf16", EnginePrecision::bf16}}));
   add({"threads", "", "Worker threads; the results do not depend on them.", "0: all cores that the process may use"},
       whole_number(at(&Configuration::engine, &EngineSpec::threads), 0, 1024));
 }

@@ -15,7 +15,8 @@ struct Shape {
   Shape(const NetworkSpec& network, const Plan& plan, std::size_t l, const Workload& work,
         const MachineFigures& figures)
       : layer(plan.layers[l]),
-        costs(figures.of_width(layer.tile_width)),
+        costs(figures.of_width(layer.tile_width, layer.half_rows)),
+        number_bytes(layer.half_rows ? 2.0 : kFloat),
         inputs(network.inputs_of(l)),
         width(layer.tile_width),
         tiles(layer.tiles),
@@ -28,11 +29,12 @@ struct Shape {
         entries(std::max(work.activity[l], work.active_fraction[l]) * network.layers[l].size / tiles) {}
 
   double stride() const { return static_cast<double>(tiles) * width; }
-  double tile_bytes() const { return static_cast<double>(inputs) * width * kFloat; }
+  double tile_bytes() const { return static_cast<double>(inputs) * width * number_bytes; }  // that the list passes read
   double parameters() const { return stride() * inputs; }
 
   const LayerPlan& layer;
   const TileCosts& costs;
+  double number_bytes;  // of a weight or delta as the list passes read it
   double inputs;
   double width;
   int tiles;
@@ -108,7 +110,7 @@ double input_gradient_tiles(const Shape& s, double footprint_bytes, const Machin
 double spilled_share(const Shape& s, double range_rows, const Machine& machine) {
   const double l2 = static_cast<double>(machine.l2_bytes);
   if (l2 <= 0.0) return 0.0;
-  const double used = 2.0 * s.tile_bytes() + range_rows * s.width * kFloat;
+  const double used = s.tile_bytes() + s.inputs * s.width * kFloat + range_rows * s.width * s.number_bytes;
   return std::clamp((used / l2 - 0.6) / 0.4, 0.0, 1.0);
 }
 
@@ -116,7 +118,7 @@ double weight_gradient_tiles(const Shape& s, double range_rows, double ranges, c
                              const MachineFigures& f) {
   const double per_input = s.events / s.inputs * range_rows;
   const double adding =
-      s.costs.weight_rows.at(per_input) * s.costs.weight_factor.at_most_last(range_rows * s.width * kFloat);
+      s.costs.weight_rows.at(per_input) * s.costs.weight_factor.at_most_last(range_rows * s.width * s.number_bytes);
   // Rows of the gradient that are touched are read and written.
   const double touched = 2.0 * (1.0 - std::exp(-per_input)) * s.width * kFloat;
   const double spilled = spilled_share(s, range_rows, machine) *
@@ -268,7 +270,7 @@ double rough_limit_ns(const NetworkSpec& network, const Plan& plan, const Worklo
     const Shape s(network, plan, l, work, f);
     const double passes = s.first ? 2.0 : 3.0;
     // Forward and weight gradient add a row of a tile per input event, the input gradient reads one per active neuron.
-    const double row_bytes = s.rows * (2.0 * s.events + s.active_below) * s.stride() * kFloat;
+    const double row_bytes = s.rows * (2.0 * s.events + s.active_below) * s.stride() * s.number_bytes;
     ns += row_bytes / f.l2_bandwidth + passes * s.rows * s.tiles * kLimitCyclesPerStep / f.clock_ghz;
     ns += s.parameters() * update_ns_per_parameter(network, plan, work, f);
   }

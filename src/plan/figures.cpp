@@ -16,11 +16,13 @@ double Curve::at(double where) const {
 
 double Curve::at_most_last(double where) const { return x.empty() ? 0.0 : at(std::min(where, x.back())); }
 
-const TileCosts& MachineFigures::of_width(int width) const {
-  for (std::size_t i = 0; i < kTileWidths.size(); ++i) {
-    if (kTileWidths[i] == width) return tiles[i];
-  }
-  throw InternalError("no figures for tiles of this width");
+const TileCosts& MachineFigures::of_width(int width, bool half_rows) const {
+  const auto find = [width](const auto& widths, const auto& costs) -> const TileCosts& {
+    const auto at = std::find(widths.begin(), widths.end(), width);
+    if (at == widths.end()) throw InternalError("no figures for tiles of this width");
+    return costs[at - widths.begin()];
+  };
+  return half_rows ? find(kHalfTileWidths, half_tiles) : find(kTileWidths, tiles);
 }
 
 }  // namespace spikeloom

@@ -33,6 +33,8 @@ struct TileCosts {
 };
 
 inline constexpr std::array<int, 3> kTileWidths{16, 32, 64};
+/// Of tiles that read bf16 copies of weights and deltas.
+inline constexpr std::array<int, 2> kHalfTileWidths{32, 64};
 
 struct MachineFigures {
   std::string cpu;
@@ -58,7 +60,8 @@ struct MachineFigures {
   double gemm_weight_gradient = 0.0;
   double gemm_input_gradient = 0.0;
 
-  std::array<TileCosts, kTileWidths.size()> tiles;  // by width, as kTileWidths
+  std::array<TileCosts, kTileWidths.size()> tiles;           // by width, as kTileWidths
+  std::array<TileCosts, kHalfTileWidths.size()> half_tiles;  // the same in bf16
 
   // Lists, nanoseconds of one core.
   double merge_row_ns = 0.0;         // per (tile, step): a layer's list from those of its tiles
@@ -76,7 +79,7 @@ struct MachineFigures {
   Curve adam_ns;                     // per parameter, by bytes of weights and moments
   Curve adam_all_ns;                 // the same with all workers at work, per parameter of one worker
 
-  const TileCosts& of_width(int width) const;
+  const TileCosts& of_width(int width, bool half_rows = false) const;
 };
 
 }  // namespace spikeloom

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when a figure is added or means something else.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 void put(Json& out, const char* name, double value) { out[name] = value; }
 void put(Json& out, const char* name, int value) { out[name] = value; }
@@ -75,7 +75,13 @@ void each_tile_cost(Costs& c, Field field) {
   field("membrane_step_ns", c.membrane_step_ns);
 }
 
-std::string key_of(int width) { return fmt::format("tile{}", width); }
+/// Calls `tile(name, costs)` for every kind of tile.
+template <class Figures, class Tile>
+void each_tile(Figures& f, Tile tile) {
+  for (std::size_t i = 0; i < kTileWidths.size(); ++i) tile(fmt::format("tile{}", kTileWidths[i]), f.tiles[i]);
+  for (std::size_t i = 0; i < kHalfTileWidths.size(); ++i)
+    tile(fmt::format("tile{}_bf16", kHalfTileWidths[i]), f.half_tiles[i]);
+}
 
 /// FNV-1a, 64 bits: the same on every machine and in every build.
 std::uint64_t hash_of(std::string_view text) {
@@ -117,10 +123,10 @@ std::optional<MachineFigures> load_figures(const std::filesystem::path& path, co
     if (file.at("format") != kFormat || file.at("program") != identity) return std::nullopt;
     MachineFigures figures;
     each_figure(figures, [&](const char* name, auto& member) { get(file.at("figures"), name, member); });
-    for (std::size_t i = 0; i < kTileWidths.size(); ++i) {
-      const Json& costs = file.at(key_of(kTileWidths[i]));
-      each_tile_cost(figures.tiles[i], [&](const char* name, auto& member) { get(costs, name, member); });
-    }
+    each_tile(figures, [&](const std::string& key, TileCosts& tile) {
+      const Json& costs = file.at(key);
+      each_tile_cost(tile, [&](const char* name, auto& member) { get(costs, name, member); });
+    });
     return figures;
   } catch (const std::exception&) {
     return std::nullopt;
@@ -131,10 +137,10 @@ bool save_figures(const MachineFigures& figures, const std::filesystem::path& pa
   if (path.empty()) return false;
   Json file{{"format", kFormat}, {"program", identity}, {"figures", Json::object()}};
   each_figure(figures, [&](const char* name, const auto& member) { put(file["figures"], name, member); });
-  for (std::size_t i = 0; i < kTileWidths.size(); ++i) {
-    Json& costs = file[key_of(kTileWidths[i])] = Json::object();
-    each_tile_cost(figures.tiles[i], [&](const char* name, const auto& member) { put(costs, name, member); });
-  }
+  each_tile(figures, [&](const std::string& key, const TileCosts& tile) {
+    Json& costs = file[key] = Json::object();
+    each_tile_cost(tile, [&](const char* name, const auto& member) { put(costs, name, member); });
+  });
   try {
     std::filesystem::create_directories(path.parent_path());
     const std::string text = file.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

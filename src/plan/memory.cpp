@@ -43,17 +43,18 @@ int range_size(const Plan& plan, const Workload& work) {
 }
 
 MemoryUse memory_use(const NetworkSpec& network, const Plan& plan, const Workload& work) {
-  double weights = 0.0, gradients = 0.0, saved = 0.0, delta_row = 0.0, buffers = 0.0, own = 0.0;
+  double weights = 0.0, copies = 0.0, gradients = 0.0, saved = 0.0, delta_row = 0.0, buffers = 0.0, own = 0.0;
   const double rows = work.rows();
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerSpec& layer = network.layers[l];
     const double stride = stride_of(plan.layers[l]), inputs = network.inputs_of(l), width = plan.layers[l].tile_width;
     const double bytes = kFloat * stride * (inputs + (layer.bias ? 1.0 : 0.0));
     weights += bytes;
+    if (plan.layers[l].half_rows) copies += 2.0 * stride * inputs;
     const bool grouped = group_size(network, plan, l, work) < work.batch;
     if (work.clip || !layer.spiking() || grouped) gradients += kFloat * stride * inputs;
     saved += saved_of(network, plan, work, l);
-    if (layer.spiking()) delta_row = std::max(delta_row, width * kFloat);
+    if (layer.spiking()) delta_row = std::max(delta_row, width * (plan.layers[l].half_rows ? 2.0 : kFloat));
     // A worker's gradient of the tile at hand; its lists of a sample; the readout's gradient of a sample.
     own = std::max(own, width * kFloat * inputs + work.steps * width * (1.0 + kFloat));
     const double partials =
@@ -67,7 +68,7 @@ MemoryUse memory_use(const NetworkSpec& network, const Plan& plan, const Workloa
   const double batch = kId * (rows + 1.0 + rows * network.channels * work.input_activity);
   const auto bytes = [](double value) { return static_cast<std::uint64_t>(std::llround(value)); };
   MemoryUse use;
-  use.weights = bytes(weights);
+  use.weights = bytes(weights + copies);
   use.optimiser = bytes(weights * work.moments);
   use.gradients = bytes(gradients);
   use.saved = bytes(saved);

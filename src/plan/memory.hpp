@@ -10,7 +10,7 @@
 namespace spikeloom {
 
 struct MemoryUse {
-  std::uint64_t weights = 0;    // with biases; padding of tiles included
+  std::uint64_t weights = 0;    // with biases, padding of tiles and bf16 copies
   std::uint64_t optimiser = 0;  // moments
   std::uint64_t gradients = 0;  // kept beyond a tile's turn: readouts, and with clipping or several groups all
   std::uint64_t saved = 0;      // from the forward for the backward pass: spikes, active sets, the readout's membranes

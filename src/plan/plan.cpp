@@ -13,7 +13,7 @@ int tile_width(int size) {
 
 }  // namespace
 
-Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers) {
+Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers, EnginePrecision precision) {
   Plan plan;
   plan.workers = workers;
   plan.mode = mode;
@@ -21,6 +21,8 @@ Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers) {
     LayerPlan& placed = plan.layers.emplace_back();
     placed.tile_width = tile_width(layer.size);
     placed.tiles = (layer.size + placed.tile_width - 1) / placed.tile_width;
+    // Readouts are small, and layers of 16 do not fill a row of pairs.
+    placed.half_rows = precision == EnginePrecision::bf16 && layer.spiking() && placed.tile_width > 16;
     // Neighbouring tiles to one worker, as evenly as whole tiles allow.
     for (int tile = 0; tile < placed.tiles; ++tile)
       placed.worker_of_tile.push_back(static_cast<int>(static_cast<std::int64_t>(tile) * workers / placed.tiles));

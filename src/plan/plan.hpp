@@ -14,6 +14,7 @@ struct LayerPlan {
   int tile_width = 64;  // columns of a tile: 64, 32 or 16; follows from the network alone
   int tiles = 1;
   std::vector<int> worker_of_tile;
+  bool half_rows = false;  // the list passes read bf16 copies of weights and deltas
 };
 
 struct Plan {
@@ -26,6 +27,7 @@ struct Plan {
       1024;  // (sample, step) rows of delta that a worker holds at a time: 256 KB for a tile of 64, a share of the L2
 };
 
-Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers);
+Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers,
+               EnginePrecision precision = EnginePrecision::fp32);
 
 }  // namespace spikeloom

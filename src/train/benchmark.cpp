@@ -1,6 +1,7 @@
 #include <spikeloom/benchmark.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -22,6 +23,8 @@ namespace spikeloom {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int kLargestSize = 65536;  // of a layer of a network that is given by its sizes
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -57,6 +60,7 @@ Configuration configuration_of(const BenchmarkNet& net, const BenchmarkOptions& 
   configuration.optimizer.learning_rate = 1e-5;  // small, so that the activity stays where it was set
   configuration.training.batch_size = options.batch.value_or(net.batch);
   configuration.engine.mode = options.mode;
+  configuration.engine.precision = options.precision;
   configuration.engine.threads = options.threads;
   return configuration;
 }
@@ -113,7 +117,8 @@ struct Setup {
       : configuration(configuration_of(net, options)),
         batch_size(options.batch.value_or(net.batch)),
         team(options.threads > 0 ? options.threads : available_cores()),
-        engine(configuration.network, make_plan(configuration.network, options.mode, team.size()), team),
+        engine(configuration.network, make_plan(configuration.network, options.mode, team.size(), options.precision),
+               team),
         data(synthetic_spikes(configuration.network, 3 * batch_size,
                               options.input_activity.value_or(net.input_activity))),
         loss(make_readout_loss(configuration.loss, configuration.network)),
@@ -139,13 +144,34 @@ const std::vector<BenchmarkNet>& benchmark_nets() {
   return nets;
 }
 
-const BenchmarkNet& benchmark_net(const std::string& name) {
+namespace {
+
+/// The sizes in "784-1000-10", or nothing if this is no such list.
+std::vector<int> sizes_of(const std::string& name) {
+  std::vector<int> sizes;
+  for (const char *at = name.data(), *end = at + name.size(); at < end;) {
+    int size = 0;
+    const auto [stop, error] = std::from_chars(at, end, size);
+    if (error != std::errc() || size < 1 || size > kLargestSize || (stop < end && *stop != '-')) return {};
+    sizes.push_back(size);
+    at = stop + 1;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+BenchmarkNet benchmark_net(const std::string& name) {
   std::string known;
   for (const BenchmarkNet& net : benchmark_nets()) {
     if (net.name == name) return net;
     known += (known.empty() ? "" : ", ") + net.name;
   }
-  throw UserError(fmt::format("--net {}: no such benchmark network; known are {}", name, known));
+  const std::vector<int> sizes = sizes_of(name);
+  if (sizes.size() >= 2) return {.name = name, .sizes = sizes};
+  throw UserError(
+      fmt::format("--net {}: no such benchmark network; known are {}, and lists of sizes (1 to {}) such as 784-1000-10",
+                  name, known, kLargestSize));
 }
 
 Configuration benchmark_configuration(const BenchmarkOptions& options) {

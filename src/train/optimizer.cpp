@@ -13,6 +13,7 @@
 namespace spikeloom {
 namespace {
 
+constexpr std::size_t kFloatsPerLine = kCacheLine / sizeof(float);
 constexpr std::size_t kNoBlock = std::numeric_limits<std::size_t>::max();
 
 std::vector<Optimizer::BlockShape> shapes_of(const Engine& engine) {
@@ -31,6 +32,11 @@ Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<BlockShape> blocks) 
     throw UserError(fmt::format("optimizer.epsilon: {} is out of range; allowed: 1e-30 to 1", spec.epsilon));
   }
   moment_names_ = sgd ? std::vector<std::string>{"momentum"} : std::vector<std::string>{"m", "v"};
+  const auto padded = [](std::size_t size) { return (size + kFloatsPerLine - 1) / kFloatsPerLine * kFloatsPerLine; };
+  std::size_t floats = 0;
+  for (const BlockShape& shape : blocks) floats += padded(shape.size) * moment_names_.size();
+  moments_ = AlignedBuffer<float>(floats);
+  float* next = moments_.data();
   for (const BlockShape& shape : blocks) {
     auto& layers = index_[shape.id.bias];
     if (layers.size() <= static_cast<std::size_t>(shape.id.layer)) layers.resize(shape.id.layer + 1);
@@ -39,7 +45,10 @@ Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<BlockShape> blocks) 
     tiles[shape.id.tile] = states_.size();
     BlockState& state = states_.emplace_back();
     state.shape = shape;
-    for (std::size_t moment = 0; moment < moment_names_.size(); ++moment) state.moments.emplace_back(shape.size);
+    for (std::size_t moment = 0; moment < moment_names_.size(); ++moment) {
+      state.moments.push_back(next);
+      next += padded(shape.size);
+    }
   }
 }
 
@@ -49,6 +58,7 @@ Optimizer::BlockState& Optimizer::state_of(BlockId block) {
 
 void Optimizer::begin_step(double learning_rate) {
   ++steps_;
+  for (BlockState& state : states_) state.fault = BlockFault::none;
   const auto t = static_cast<std::uint64_t>(steps_);
   adam_.beta1 = static_cast<float>(spec_.beta1);
   adam_.one_minus_beta1 = static_cast<float>(1.0 - spec_.beta1);
@@ -63,18 +73,20 @@ void Optimizer::begin_step(double learning_rate) {
                                                                             : spec_.weight_decay);
 }
 
-void Optimizer::apply(BlockId block, float* values, const float* gradient, std::size_t count) {
+void Optimizer::apply(BlockId block, std::size_t first, float* values, const float* gradient, std::size_t count) {
   BlockState& state = state_of(block);
-  if (count != state.shape.size) throw InternalError("a block changed its size");
+  if (first + count > state.shape.size) throw InternalError("a block changed its size");
+  BlockFault fault;
   if (spec_.kind == OptimizerKind::sgd) {
     SgdStep step = sgd_;
     step.coupled_decay = block.bias ? 0.0F : decay_of_weights_;
-    state.fault = sgd_step(step, values, gradient, state.moments[0].data(), count);
-    return;
+    fault = sgd_step(step, values, gradient, state.moments[0] + first, count);
+  } else {
+    AdamStep step = adam_;
+    if (!block.bias) (spec_.kind == OptimizerKind::adamw ? step.keep : step.coupled_decay) = decay_of_weights_;
+    fault = adam_step(step, values, gradient, state.moments[0] + first, state.moments[1] + first, count);
   }
-  AdamStep step = adam_;
-  if (!block.bias) (spec_.kind == OptimizerKind::adamw ? step.keep : step.coupled_decay) = decay_of_weights_;
-  state.fault = adam_step(step, values, gradient, state.moments[0].data(), state.moments[1].data(), count);
+  if (state.fault == BlockFault::none) state.fault = fault;
 }
 
 void Optimizer::check(const NetworkSpec& network) const {
@@ -95,7 +107,7 @@ void Optimizer::check(const NetworkSpec& network) const {
 std::vector<const float*> Optimizer::moment_blocks(std::size_t moment, int layer, bool bias) const {
   std::vector<const float*> blocks;
   if (index_[bias].size() <= static_cast<std::size_t>(layer)) return blocks;
-  for (const std::size_t state : index_[bias][layer]) blocks.push_back(states_[state].moments[moment].data());
+  for (const std::size_t state : index_[bias][layer]) blocks.push_back(states_[state].moments[moment]);
   return blocks;
 }
 

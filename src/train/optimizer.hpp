@@ -29,7 +29,7 @@ class Optimizer final : public ParameterUpdate {
   void begin_step(double learning_rate);
   /// Decoupled (adamw) or coupled (adam, sgd) weight decay goes to weights only. Called by several workers, each for
   /// blocks of its own.
-  void apply(BlockId block, float* values, const float* gradient, std::size_t count) override;
+  void apply(BlockId block, std::size_t first, float* values, const float* gradient, std::size_t count) override;
   /// Throws NumericalError naming step, layer and parameter if the last step met or made NaN or infinity.
   void check(const NetworkSpec& network) const;
 
@@ -46,7 +46,7 @@ class Optimizer final : public ParameterUpdate {
  private:
   struct BlockState {
     BlockShape shape;
-    std::vector<AlignedBuffer<float>> moments;
+    std::vector<float*> moments;  // into moments_
     BlockFault fault = BlockFault::none;
   };
 
@@ -54,6 +54,7 @@ class Optimizer final : public ParameterUpdate {
 
   OptimizerSpec spec_;
   std::vector<std::string> moment_names_;
+  AlignedBuffer<float> moments_;  // of all blocks: one piece, so that it can have huge pages
   std::vector<BlockState> states_;
   std::vector<std::vector<std::size_t>> index_[2];  // [bias][layer][tile] -> states_
   std::int64_t steps_ = 0;

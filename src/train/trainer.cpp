@@ -75,7 +75,7 @@ void Trainer::train_batch() {
   const std::size_t count_of_batch =
       std::min<std::size_t>(configuration_.training.batch_size, samples_.size() - state_.position);
   augmenter_.gather(std::span(order_).subspan(state_.position, count_of_batch),
-                    static_cast<std::uint64_t>(state_.epoch), batch_);
+                    static_cast<std::uint64_t>(state_.epoch), engine_.team(), batch_);
   const Clock::time_point gathered = Clock::now();
 
   engine_.set_window_low(window_low_at(configuration_.training, configuration_.network, state_.step));

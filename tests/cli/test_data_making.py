@@ -1,5 +1,6 @@
-"""spikeloom data spoken-digits and data encode."""
+"""spikeloom data spoken-digits, data encode and data encode-images."""
 
+import gzip
 import shutil
 import signal
 import struct
@@ -73,3 +74,46 @@ def test_encode_names_a_damaged_recording(spikeloom, recordings, tmp_path):
     assert result.returncode == 2
     assert "1_ann_1.wav" in error_line(result)
     assert not (tmp_path / "out.h5").exists()
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Four IDX files, two of them packed: 30 + 10 images of 5 x 3 pixels, 3 classes."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for prefix, count in (("train", 30), ("t10k", 10)):
+        pixels = bytes(i * 61 % 256 for i in range(15 * count))
+        (folder / f"{prefix}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 3, 5) + pixels)
+        labels = struct.pack(">2I", 0x801, count) + bytes(i % 3 for i in range(count))
+        (folder / f"{prefix}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+    return folder
+
+
+def test_encoded_images_are_read_back_step_by_step(spikeloom, images, tmp_path):
+    for encoder, seed in (("latency", 1), ("latency-log", 1), ("rate", 1), ("rate", 2)):
+        out = tmp_path / f"{encoder}-{seed}"
+        options = ("--encoder", encoder, "--steps", 20, "--seed", seed, "--rate", 0.5)
+        made = only_json(spikeloom("data", "encode-images", images, "--out", out, *options, "--json"))
+        assert (made["train_samples"], made["test_samples"], made["channels"], made["steps"]) == (30, 10, 15, 20)
+        binning = ("--channels", 15, "--steps", 20, "--step-ms", made["step_ms"])
+        info = only_json(spikeloom("data", "info", made["train"], *binning, "--json"))
+        assert (info["samples"], info["classes"], info["channels"]) == (30, 3, 15)
+        assert (info["dropped_events"], info["merged_events"]) == (0, 0)
+        assert info["events"] > 0
+    assert (tmp_path / "rate-1" / "train.h5").read_bytes() != (tmp_path / "rate-2" / "train.h5").read_bytes()
+
+
+def test_damaged_images_are_named_and_nothing_is_written(spikeloom, images, tmp_path):
+    whole = (images / "train-images-idx3-ubyte").read_bytes()
+    (images / "train-images-idx3-ubyte").write_bytes(whole[:-1])
+    result = spikeloom("data", "encode-images", images, "--out", tmp_path / "out")
+    assert result.returncode == 2
+    assert "train-images-idx3-ubyte: ends at byte 465; 30 images of 5 x 3 pixels need 466 bytes" in error_line(result)
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_of_encode_images_outside_their_ranges_are_refused(spikeloom, images, tmp_path):
+    for option, value in (("--steps", 0), ("--steps", 1001), ("--floor", 0), ("--rate", 1.5), ("--rate", "nan"), ("--rate", "1x"), ("--encoder", "phase")):
+        result = spikeloom("data", "encode-images", images, "--out", tmp_path / "out", option, value)
+        assert result.returncode == 2, (option, value)
+        assert option in error_line(result) and str(value) in error_line(result)

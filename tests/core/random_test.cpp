@@ -189,5 +189,17 @@ TEST(RandomStream, EveryOrderOfThreeIsEquallyLikely) {
   EXPECT_NEAR(chi_square, 5.0, kSigmas * std::sqrt(10.0));
 }
 
+TEST(RandomStream, ManyUniformsAtOnceAreTheSameNumbers) {
+  const RandomStream random(7, "many", (std::uint64_t{3} << 32) + 5);
+  for (const std::size_t count : {0, 1, 31, 32, 33, 100}) {
+    for (const std::uint64_t stride : {1, 3}) {
+      const std::uint64_t first = (std::uint64_t{9} << 32) - 40;  // the lower word of the counter overflows on the way
+      std::vector<double> values(count);
+      random.uniforms_at(first, stride, values);
+      for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(values[i], random.uniform_at(first + i * stride)) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace spikeloom

@@ -43,7 +43,8 @@ Spikes spikes_of(const SpikeBatch& batch, int sample) {
 
 Spikes one(const SpikeDataset& data, const AugmentationSpec& spec, std::uint32_t sample, std::uint64_t epoch = 0) {
   SpikeBatch batch;
-  Augmenter(spec, data, 1).gather(std::vector<std::uint32_t>{sample}, epoch, batch);
+  WorkerTeam team(1);
+  Augmenter(spec, data, 1).gather(std::vector<std::uint32_t>{sample}, epoch, team, batch);
   EXPECT_EQ(batch.offsets.size(), batch.rows() + 1);
   EXPECT_EQ(batch.offsets.back(), batch.ids.size());
   for (std::size_t row = 0; row < batch.rows(); ++row) {
@@ -82,7 +83,8 @@ TEST(Augmentation, is_off_by_default) {
   SpikeBatch plain;
   SpikeBatch batch;
   gather_batch(data, samples, plain);
-  Augmenter(AugmentationSpec{}, data, 1).gather(samples, 7, batch);
+  WorkerTeam team(2);
+  Augmenter(AugmentationSpec{}, data, 1).gather(samples, 7, team, batch);
   EXPECT_EQ(batch.ids, plain.ids);
   EXPECT_EQ(batch.offsets, plain.offsets);
   EXPECT_EQ(batch.labels, plain.labels);
@@ -92,16 +94,17 @@ TEST(Augmentation, makes_the_same_of_a_sample_in_any_batch_and_something_else_in
   const SpikeDataset data = random_data();
   const std::vector<std::uint32_t> samples{8, 3, 11, 0};
   SpikeBatch batch;
+  WorkerTeam team(3, false);  // one() has a team of one
   Augmenter augmenter(everything(), data, 1);
-  augmenter.gather(std::vector<std::uint32_t>{1, 2}, 6, batch);  // storage is reused
-  augmenter.gather(samples, 2, batch);
+  augmenter.gather(std::vector<std::uint32_t>{1, 2}, 6, team, batch);  // storage is reused
+  augmenter.gather(samples, 2, team, batch);
   EXPECT_EQ(batch.labels, (std::vector<int>{0, 3, 3, 0}));
   for (std::size_t i = 0; i < samples.size(); ++i) {
     EXPECT_EQ(spikes_of(batch, static_cast<int>(i)), one(data, everything(), samples[i], 2));
   }
   EXPECT_NE(one(data, everything(), 8, 2), one(data, everything(), 8, 3));
   SpikeBatch other_seed;
-  Augmenter(everything(), data, 2).gather(samples, 2, other_seed);
+  Augmenter(everything(), data, 2).gather(samples, 2, team, other_seed);
   EXPECT_NE(other_seed.ids, batch.ids);
   EXPECT_TRUE(spikes_of(batch, 1).empty());  // an empty sample stays empty
 }

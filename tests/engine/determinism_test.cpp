@@ -33,17 +33,18 @@ Case training_case(bool linear_on_integrator) {
   return test;
 }
 
-struct Setup {
+struct TrainingSetup {
   EngineMode mode = EngineMode::sparse;
   int workers = 1;
   double gradient_clip = 0.0;
   std::function<void(Plan&)> change_plan = [](Plan&) {};
+  EnginePrecision precision = EnginePrecision::fp32;
 };
 
 /// Twenty AdamW steps; all weights, biases one after the other.
-std::vector<float> trained(const Case& test, const Setup& setup) {
+std::vector<float> trained(const Case& test, const TrainingSetup& setup) {
   WorkerTeam team(setup.workers, false);
-  Plan plan = make_plan(test.network, setup.mode, setup.workers);
+  Plan plan = make_plan(test.network, setup.mode, setup.workers, setup.precision);
   setup.change_plan(plan);
   Engine engine(test.network, plan, team);
   engine.import_parameters(test.parameters);
@@ -119,21 +120,49 @@ INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
                                                               EngineMode::automatic),
                                             ::testing::Bool()));
 
-TEST(InstructionSets, WeightsAreTheSameOnAllThatHaveFma) {
+TEST(Bf16, WeightsDoNotDependOnThreadsNorGroupSizes) {
+  const Case test = training_case(false);
+  TrainingSetup setup{.precision = EnginePrecision::bf16};
+  const std::vector<float> one = trained(test, setup);
+  EXPECT_FALSE(same_bits(one, trained(test, {}))) << "bf16 is no other computation than fp32?";
+  setup.change_plan = [](Plan& plan) { plan.delta_rows = 70, plan.partial_budget_bytes = 1 << 15; };
+  for (const int workers : {2, 3}) {
+    setup.workers = workers;
+    EXPECT_TRUE(same_bits(one, trained(test, setup))) << workers << " threads";
+  }
+}
+
+class InstructionSets : public ::testing::TestWithParam<EnginePrecision> {
+ protected:
+  void TearDown() override {
+    kernels::limit_to_target("");
+    kernels::use_bf16_dot(kernels::Bf16Dot::where_it_pays);
+  }
+};
+
+TEST_P(InstructionSets, WeightsAreTheSameOnAllThatHaveFma) {
   const Case test = training_case(false);
   std::vector<float> first;
   int compared = 0;
   for (const std::string& target : kernels::available_targets()) {
     if (target.starts_with("SS")) continue;  // SSE: no FMA, other bits by design
     kernels::limit_to_target(target);
-    const std::vector<float> weights = trained(test, {EngineMode::sparse, 2});
-    if (first.empty()) first = weights;
-    EXPECT_TRUE(same_bits(first, weights)) << target;
+    for (const auto use : {kernels::Bf16Dot::never, kernels::Bf16Dot::always}) {
+      kernels::use_bf16_dot(use);
+      const std::vector<float> weights =
+          trained(test, {.mode = EngineMode::sparse, .workers = 2, .precision = GetParam()});
+      if (first.empty()) first = weights;
+      EXPECT_TRUE(same_bits(first, weights)) << target;
+    }
     ++compared;
   }
-  kernels::limit_to_target("");
   if (compared < 2) GTEST_SKIP() << "this CPU has only " << compared << " instruction set with FMA";
 }
+
+INSTANTIATE_TEST_SUITE_P(Precisions, InstructionSets, ::testing::Values(EnginePrecision::fp32, EnginePrecision::bf16),
+                         [](const auto& precision) {
+                           return precision.param == EnginePrecision::fp32 ? "fp32" : "bf16";
+                         });
 
 }  // namespace
 }  // namespace spikeloom::testing

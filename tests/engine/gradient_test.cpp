@@ -45,9 +45,12 @@ double norm_of_difference(const std::vector<Number>& a, const std::vector<double
 
 double norm(const std::vector<double>& a) { return norm_of_difference(std::vector<double>(a.size(), 0.0), a); }
 
+/// Deltas in bf16 have a relative error of up to 2^-9, and it falls anywhere in that.
+constexpr double kBf16Tolerance = 5e-3;
+
 /// `fast`, `single` and `exact` are one parameter's gradients by the engine, by dense float32 and by dense float64.
-void expect_close(const std::string& name, const std::vector<float>& fast, const std::vector<float>& single,
-                  const std::vector<double>& exact) {
+void expect_close(const std::string& name, EnginePrecision precision, const std::vector<float>& fast,
+                  const std::vector<float>& single, const std::vector<double>& exact) {
   ASSERT_EQ(fast.size(), exact.size()) << name;
   const double size = norm(exact);
   if (size < 1e-30) {
@@ -56,6 +59,10 @@ void expect_close(const std::string& name, const std::vector<float>& fast, const
   }
   const double error = norm_of_difference(fast, exact) / size;
   const double single_error = norm_of_difference(single, exact) / size;
+  if (precision == EnginePrecision::bf16) {
+    EXPECT_LE(error, kBf16Tolerance) << name;
+    return;
+  }
   EXPECT_LE(error, std::min(1e-4, std::max(1e-5, 3.0 * single_error)))
       << name << ": dense float32 has " << single_error;
 }
@@ -65,10 +72,24 @@ struct Totals {
   std::uint64_t differing = 0;
 };
 
+/// The weights as the list passes of `plan` read them.
+Parameters as_read(const Plan& plan, Parameters parameters) {
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    if (!plan.layers[l].half_rows) continue;
+    for (float& weight : parameters.layers[l].weight) {
+      int exponent;
+      const double mantissa = std::frexp(static_cast<double>(weight), &exponent);
+      weight = static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8));
+    }
+  }
+  return parameters;
+}
+
 /// Runs the engine in `mode` and compares. Adds to `totals` how many decisions fell differently in float64.
-void check_gradient(const Case& test, EngineMode mode, int workers, Totals& totals) {
+void check_gradient(const Case& test, EngineMode mode, int workers, Totals& totals,
+                    EnginePrecision precision = EnginePrecision::fp32) {
   WorkerTeam team(workers, false);
-  Plan plan = make_plan(test.network, mode, workers);
+  Plan plan = make_plan(test.network, mode, workers, precision);
   plan.delta_rows = 64;
   plan.partial_budget_bytes = 1 << 16;
   Engine engine(test.network, plan, team);
@@ -93,9 +114,10 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
                          test.batch.steps, classes, classes));
     }
   }
-  const auto exact = reference_step<double>(test.network, test.parameters, test.batch,
+  const Parameters parameters = as_read(plan, test.parameters);
+  const auto exact = reference_step<double>(test.network, parameters, test.batch,
                                             reference_loss<double>(test, max_steps), forced, test.window_low);
-  const auto single = reference_step<float>(test.network, test.parameters, test.batch,
+  const auto single = reference_step<float>(test.network, parameters, test.batch,
                                             reference_loss<float>(test, max_steps), forced, test.window_low);
   EXPECT_NEAR(result.loss, exact.loss, 1e-5 * std::max(1.0, std::fabs(exact.loss)));
   EXPECT_NEAR(result.regulariser, exact.regulariser, 1e-6 * std::max(1.0, exact.regulariser));
@@ -105,9 +127,10 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
   for (std::size_t l = 0; l < test.network.layers.size(); ++l) {
     if (test.network.layers[l].spiking()) totals.decisions += test.batch.rows() * test.network.layers[l].size;
     const std::string& name = test.network.layers[l].name;
-    expect_close(name + ".weight", gradient.layers[l].weight, single.weight_gradient[l], exact.weight_gradient[l]);
+    expect_close(name + ".weight", precision, gradient.layers[l].weight, single.weight_gradient[l],
+                 exact.weight_gradient[l]);
     if (test.network.layers[l].bias)
-      expect_close(name + ".bias", gradient.layers[l].bias, single.bias_gradient[l], exact.bias_gradient[l]);
+      expect_close(name + ".bias", precision, gradient.layers[l].bias, single.bias_gradient[l], exact.bias_gradient[l]);
   }
 }
 
@@ -173,6 +196,16 @@ INSTANTIATE_TEST_SUITE_P(Modes, RandomCases,
                                   : mode.param == EngineMode::dense ? "dense"
                                                                     : "auto";
                          });
+
+TEST(Bf16, GradientEqualsTheDenseFloat64ReferenceOnRoundedWeights) {
+  Totals totals;
+  for (std::uint64_t number = 0; number < 130; ++number) {
+    SCOPED_TRACE("case " + std::to_string(number));
+    check_gradient(random_case(number), EngineMode::sparse, 2, totals, EnginePrecision::bf16);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_LT(static_cast<double>(totals.differing), 1e-4 * static_cast<double>(totals.decisions));
+}
 
 /// Every reset x surrogate x window x gradient through the reset, on one net of three layers.
 TEST(EveryNeuronSetting, GradientEqualsTheDenseFloat64Reference) {

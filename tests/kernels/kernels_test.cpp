@@ -115,6 +115,12 @@ Trace plain_forward(const Tile& tile, const Events& events) {
   return trace;
 }
 
+std::vector<std::uint32_t> rows_of(const Trace& trace) {
+  std::vector<std::uint32_t> rows(trace.entries + 8);
+  expand_rows(trace.counts.data(), kSteps, rows.data());
+  return rows;
+}
+
 class OnEveryTarget : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { limit_to_target(GetParam()); }
@@ -150,6 +156,54 @@ TEST_P(OnEveryTarget, ForwardSpikingEqualsThePlainLoop) {
   }
 }
 
+TEST_P(OnEveryTarget, RowsAreExpandedFromCounts) {
+  const std::vector<std::uint8_t> counts{0, 3, 0, 0, 8, 9, 64, 1, 0, 17, 0};
+  std::vector<std::uint32_t> expected;
+  for (std::size_t step = 0; step < counts.size(); ++step)
+    expected.insert(expected.end(), counts[step], static_cast<std::uint32_t>(step));
+  std::vector<std::uint32_t> rows(expected.size() + 8);
+  expand_rows(counts.data(), static_cast<int>(counts.size()), rows.data());
+  rows.resize(expected.size());
+  EXPECT_EQ(rows, expected);
+}
+
+TEST_P(OnEveryTarget, MergedListsHoldTheFlaggedEntriesOfAllTilesStepByStep) {
+  RandomStream random(11, "merged lists");
+  for (const int width : {16, 32, 64}) {
+    std::vector<std::vector<std::uint8_t>> counts(3), codes(3);
+    std::vector<std::uint32_t> expected, starts;
+    for (int step = 0; step < kSteps; ++step) {
+      starts.push_back(static_cast<std::uint32_t>(expected.size()));
+      for (int tile = 0; tile < 3; ++tile) {
+        const double density = step % 5 == 2 ? 1.0 : step % 5 == 3 ? 0.0 : 0.1;
+        std::uint8_t count = 0;
+        for (int c = 0; c < width; ++c) {
+          if (random.uniform() >= density) continue;
+          ++count;
+          const bool spiked = random.uniform() < 0.5, active = random.uniform() < 0.7;
+          codes[tile].push_back(static_cast<std::uint8_t>(c | (spiked ? kSpiked : 0) | (active ? kActive : 0)));
+          if (active) expected.push_back(static_cast<std::uint32_t>(tile * width + c));
+        }
+        counts[tile].push_back(count);
+      }
+    }
+    std::vector<TileList> lists;
+    for (int tile = 0; tile < 3; ++tile) {
+      codes[tile].resize(codes[tile].size() + kCodePadding, kActive | kSpiked);
+      lists.push_back({counts[tile].data(), codes[tile].data()});
+    }
+    // Five ids before and twenty behind belong to others.
+    std::vector<std::uint32_t> ids(expected.size() + 25, 7777), offsets(kSteps);
+    merge_lists(lists, width, kActive, kSteps, 5, static_cast<std::uint32_t>(expected.size() + 5), offsets.data(),
+                ids.data());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const bool ours = i >= 5 && i < expected.size() + 5;
+      ASSERT_EQ(ids[i], ours ? expected[i - 5] : 7777u) << "place " << i;
+    }
+    for (int step = 0; step < kSteps; ++step) EXPECT_EQ(offsets[step], starts[step] + 5);
+  }
+}
+
 TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
   for (const int width : {16, 32, 64}) {
     for (const bool through_reset : {false, true}) {
@@ -159,7 +213,8 @@ TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
                                  rate = random_floats(width, "rate");
       AlignedBuffer<float> rows(kSteps * width), jumps(kSteps * width), bias(width);
       AlignedBuffer<std::uint64_t> masks(kSteps);
-      const TraceIn in{trace.counts.data(), trace.codes.data(), h.data(),
+      const std::vector<std::uint32_t> entry_rows = rows_of(trace);
+      const TraceIn in{trace.entries, entry_rows.data(), trace.codes.data(), h.data(),
                        through_reset ? trace.membranes.data() : nullptr};
       backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, rows.data(), width, bias.data(),
                        masks.data(), jumps.data());
@@ -201,7 +256,8 @@ TEST_P(OnEveryTarget, WeightGradientEqualsThePlainLoop) {
     const AlignedBuffer<float> rows = random_floats(300 * width, "rows");
     AlignedBuffer<float> gradient = random_floats(kInputs * width, "gradient");
     AlignedBuffer<float> expected = gradient;
-    weight_gradient(width, by_id.offsets.data(), by_id.ids.data(), 3, kInputs, rows.data(), width, gradient.data());
+    weight_gradient(width, by_id.offsets.data(), by_id.ids.data(), 3, kInputs, rows.data(), width, Gradient::add,
+                    gradient.data());
     for (int id = 3; id < kInputs; ++id) {
       for (std::uint32_t e = by_id.offsets[id]; e < by_id.offsets[id + 1]; ++e) {
         for (int c = 0; c < width; ++c) expected[id * width + c] += rows[by_id.ids[e] * width + c];
@@ -233,6 +289,145 @@ TEST_P(OnEveryTarget, InputGradientIsTheDotProductInTheFixedTree) {
       }
     }
   }
+}
+
+/// Round to nearest even by arithmetic on the number rather than its bits; tiny values become 0.
+float rounded_to_bf16(float x) {
+  if (std::fabs(x) < 1e-30f) return 0.0f;
+  int exponent;
+  const double mantissa = std::frexp(static_cast<double>(x), &exponent);  // 8 bits of it are kept
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8));
+}
+
+/// Column `column` of the row at `row` of bf16 pairs.
+float unpacked(const Bf16Pair* row, int column) {
+  const Bf16Pair pair = row[column / 32 * 16 + column % 16];
+  const std::uint32_t bits = column % 32 < 16 ? pair << 16 : pair & 0xFFFF0000u;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+AlignedBuffer<Bf16Pair> halves_of(int width, const AlignedBuffer<float>& rows) {
+  AlignedBuffer<Bf16Pair> pairs(rows.size() / 2);
+  round_rows(width, rows.data(), rows.size() / width, pairs.data());
+  return pairs;
+}
+
+/// By shifts, and by the dot-product instruction where this CPU has it.
+class HalfRows : public OnEveryTarget {
+ protected:
+  void TearDown() override {
+    use_bf16_dot(Bf16Dot::where_it_pays);
+    OnEveryTarget::TearDown();
+  }
+  template <class Check>
+  void each_way(const Check& check) {
+    for (const Bf16Dot use : {Bf16Dot::never, Bf16Dot::always}) {
+      use_bf16_dot(use);
+      for (const int width : {32, 64}) check(width);
+    }
+  }
+};
+
+TEST_P(HalfRows, AreRoundedToNearestEven) {
+  AlignedBuffer<float> rows = random_floats(100 * 64, "rounded", 3.0);
+  const float ties[] = {1.00390625f, 1.01171875f, -1.00390625f, 3e-31f, -3e-31f, 1e-29f, 0.0f, 3e38f, 65280.0f, 1e-7f};
+  std::copy(std::begin(ties), std::end(ties), rows.begin());
+  for (const int width : {32, 64}) {
+    const AlignedBuffer<Bf16Pair> pairs = halves_of(width, rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_EQ(unpacked(pairs.data() + i / width * width / 2, static_cast<int>(i % width)), rounded_to_bf16(rows[i]))
+          << rows[i];
+    }
+  }
+}
+
+TEST_P(HalfRows, ForwardEqualsThePlainLoopOnRoundedWeights) {
+  if (!has_fma()) GTEST_SKIP() << "without FMA a membrane at the threshold may fall on the other side";
+  each_way([](int width) {
+    Tile tile(width, ResetKind::subtract);
+    const AlignedBuffer<Bf16Pair> pairs = halves_of(width, tile.weights);
+    for (float& weight : tile.weights) weight = rounded_to_bf16(weight);
+    const Events events(kSteps, kInputs, 0.1);
+    const Trace expected = plain_forward(tile, events);
+    Trace trace(width);
+    TileInput input{nullptr, tile.bias.data(), events.offsets.data(), events.ids.data()};
+    input.half_weights = pairs.data();
+    trace.entries = forward_spiking(width, input, tile.constants(), kSteps, trace.out());
+    ASSERT_GT(expected.entries, 20u);
+    EXPECT_EQ(trace.counts, expected.counts);
+    EXPECT_EQ(trace.codes, expected.codes);
+    EXPECT_EQ(trace.membranes, expected.membranes);
+  });
+}
+
+TEST_P(HalfRows, DeltaIsTheRoundedDelta) {
+  for (const int width : {32, 64}) {
+    const Tile tile(width, ResetKind::zero);
+    const Trace trace = plain_forward(tile, Events(kSteps, kInputs, 0.1));
+    const AlignedBuffer<float> h = random_floats(trace.entries, "h"), ds = random_floats(trace.entries, "ds");
+    AlignedBuffer<float> rate(width), rows(kSteps * width), scratch(kSteps * width), bias(width), half_bias(width);
+    AlignedBuffer<Bf16Pair> half_rows(kSteps * width / 2);
+    AlignedBuffer<std::uint64_t> masks(kSteps);
+    const std::vector<std::uint32_t> entry_rows = rows_of(trace);
+    const TraceIn in{trace.entries, entry_rows.data(), trace.codes.data(), h.data()};
+    backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, rows.data(), width, bias.data(),
+                     masks.data(), nullptr);
+    backward_spiking(width, tile.constants(), in, ds.data(), rate.data(), kSteps, scratch.data(), width,
+                     half_bias.data(), masks.data(), nullptr, half_rows.data());
+    for (int step = 0; step < kSteps; ++step) {
+      for (int c = 0; c < width; ++c)
+        EXPECT_EQ(unpacked(half_rows.data() + step * width / 2, c), rounded_to_bf16(rows[step * width + c]));
+    }
+    for (int c = 0; c < width; ++c) EXPECT_EQ(half_bias[c], bias[c]) << "biases are summed in float32";
+  }
+}
+
+TEST_P(HalfRows, WeightGradientEqualsThePlainLoop) {
+  const Events by_id(kInputs, 300, 0.05);
+  each_way([&](int width) {
+    const AlignedBuffer<Bf16Pair> rows = halves_of(width, random_floats(300 * width, "rows"));
+    for (const Gradient state : {Gradient::add, Gradient::start}) {
+      AlignedBuffer<float> gradient = random_floats(kInputs * width, "gradient");
+      AlignedBuffer<float> expected = gradient;
+      weight_gradient(width, by_id.offsets.data(), by_id.ids.data(), 3, kInputs, rows.data(), state, gradient.data());
+      if (state == Gradient::start) std::fill(expected.begin() + 3 * width, expected.end(), 0.0f);
+      for (int id = 3; id < kInputs; ++id) {
+        for (std::uint32_t e = by_id.offsets[id]; e < by_id.offsets[id + 1]; ++e) {
+          for (int c = 0; c < width; ++c)
+            expected[id * width + c] += unpacked(rows.data() + by_id.ids[e] * width / 2, c);
+        }
+      }
+      EXPECT_EQ(std::memcmp(gradient.data(), expected.data(), gradient.size() * sizeof(float)), 0);
+    }
+  });
+}
+
+TEST_P(HalfRows, InputGradientIsTheDotProductInTheFixedTree) {
+  const Events events(40, kInputs, 0.04);
+  each_way([&](int width) {
+    const AlignedBuffer<Bf16Pair> weights = halves_of(width, random_floats(kInputs * width, "weights")),
+                                  rows = halves_of(width, random_floats(40 * width, "rows"));
+    std::vector<float> out(events.ids.size(), -1.0f);
+    input_gradient(width, weights.data(), rows.data(), 40, events.offsets.data(), events.ids.data(), out.data());
+    for (int row = 0; row < 40; ++row) {
+      for (std::uint32_t e = events.offsets[row]; e < events.offsets[row + 1]; ++e) {
+        const Bf16Pair* w = weights.data() + events.ids[e] * width / 2;
+        const Bf16Pair* d = rows.data() + row * width / 2;
+        float lane[16] = {};
+        for (int l = 0; l < 16; ++l) {
+          for (int block = 0; block < width; block += 32) {
+            for (const int c : {block + l + 16, block + l}) lane[l] = std::fma(unpacked(w, c), unpacked(d, c), lane[l]);
+          }
+        }
+        for (int half = 8; half > 0; half /= 2) {
+          for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+        }
+        expect_same(out[e], lane[0], 20.0);
+      }
+    }
+  });
 }
 
 TEST_P(OnEveryTarget, SurrogatesEqualTheScalarFormulas) {
@@ -274,6 +469,9 @@ TEST_P(OnEveryTarget, SurrogatesStayFiniteFarFromTheThreshold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, OnEveryTarget, ::testing::ValuesIn(available_targets()),
+                         [](const auto& target) { return target.param; });
+
+INSTANTIATE_TEST_SUITE_P(Targets, HalfRows, ::testing::ValuesIn(available_targets()),
                          [](const auto& target) { return target.param; });
 
 TEST(Targets, ThereAreSeveralAndTheyCanBeChosen) {

@@ -34,6 +34,7 @@ inline MachineFigures made_up_figures(int workers) {
     tile.forward_factor = tile.weight_factor = tile.input_factor = {{262144.0, 4194304.0}, {1.0, 3.0}};
     tile.membrane_step_ns = 20.0;
   }
+  f.half_tiles = {f.tiles[1], f.tiles[2]};
   f.merge_row_ns = 5.0, f.merge_entry_ns = 2.0, f.transpose_event_ns = 2.0, f.transpose_input_ns = 1.0;
   f.distribute_event_ns = 2.0, f.add_partial_ns = 0.1, f.gather_row_ns = 1.0, f.gather_event_ns = 0.2;
   f.loss_step_ns = 10.0, f.loss_output_ns = 3.0, f.copy_ns = 0.25, f.barrier_ns = 1000.0;

@@ -27,7 +27,7 @@ SpikeBatch random_batch(int samples, int steps, int neurons, double activity) {
 }
 
 struct NoUpdate final : ParameterUpdate {
-  void apply(BlockId, float*, const float*, std::size_t) override {}
+  void apply(BlockId, std::size_t, float*, const float*, std::size_t) override {}
 };
 
 TEST(Memory, SavedStateIsWhatTheEngineCounts) {

@@ -59,7 +59,7 @@ TEST_P(EveryOptimizer, FollowsTheNaiveDoubleOne) {
       std::vector<float> gradient(kCount);
       for (float& g : gradient) g = static_cast<float>(random.normal());
       optimizer.begin_step(rate);
-      optimizer.apply(block, values.data(), gradient.data(), kCount);
+      optimizer.apply(block, 0, values.data(), gradient.data(), kCount);
       for (std::size_t i = 0; i < kCount; ++i) exact[i] = naive[i].step(exact[i], gradient[i], rate, block.bias);
     }
     for (std::size_t i = 0; i < kCount; ++i) EXPECT_NEAR(values[i], exact[i], 3e-6 * (1.0 + std::fabs(exact[i])));
@@ -75,7 +75,7 @@ TEST_P(EveryOptimizer, LeavesAParameterThatNeverHadAGradientAtZero) {
   const std::vector<float> gradient(5, 0.0F);
   for (int step = 0; step < 10; ++step) {
     optimizer.begin_step(0.1);
-    optimizer.apply(kWeights, values.data(), gradient.data(), 5);
+    optimizer.apply(kWeights, 0, values.data(), gradient.data(), 5);
   }
   EXPECT_EQ(values, std::vector<float>(5, 0.0F));
 }
@@ -92,11 +92,11 @@ TEST_P(EveryOptimizer, NamesLayerParameterAndStepOfANan) {
     std::vector<float> values(3, 1.0F);
     std::vector<float> gradient(3, 1.0F);
     optimizer.begin_step(0.1);
-    optimizer.apply(kBiases, values.data(), gradient.data(), 3);
+    optimizer.apply(kBiases, 0, values.data(), gradient.data(), 3);
     EXPECT_NO_THROW(optimizer.check(network));
     optimizer.begin_step(0.1);
     gradient[1] = bad;
-    optimizer.apply(kBiases, values.data(), gradient.data(), 3);
+    optimizer.apply(kBiases, 0, values.data(), gradient.data(), 3);
     try {
       optimizer.check(network);
       FAIL() << "not found";
@@ -117,7 +117,7 @@ TEST_P(EveryOptimizer, FindsAValueThatOverflowed) {
   std::vector<float> values = {3e38F, 0.0F};
   const std::vector<float> gradient = {-1.0F, 0.0F};
   optimizer.begin_step(3e38);
-  optimizer.apply(kWeights, values.data(), gradient.data(), 2);
+  optimizer.apply(kWeights, 0, values.data(), gradient.data(), 2);
   EXPECT_THROW(optimizer.check(network), NumericalError);
 }
 
@@ -130,7 +130,7 @@ TEST_P(EveryOptimizer, NeverKeepsSubnormalMoments) {
   const std::vector<float> nothing(4, 0.0F);
   for (int step = 0; step < 3000; ++step) {
     optimizer.begin_step(1e-3);
-    optimizer.apply(kWeights, values.data(), step == 0 ? kick.data() : nothing.data(), 4);
+    optimizer.apply(kWeights, 0, values.data(), step == 0 ? kick.data() : nothing.data(), 4);
     for (std::size_t moment = 0; moment < optimizer.moment_names().size(); ++moment) {
       const float* state = optimizer.moment_blocks(moment, 0, false)[0];
       for (int i = 0; i < 4; ++i) ASSERT_TRUE(state[i] == 0.0F || std::isnormal(state[i])) << step;

@@ -106,7 +106,7 @@ void Bench::weight_gradient(int inputs, double activity) {
   AlignedBuffer<float> gradient(tile.layer().tile_floats());
   const auto run = [&] {
     kernels::weight_gradient(kWidth, events[0].starts.data(), events[0].event_rows.data(), 0,
-                             static_cast<std::uint32_t>(inputs), tile.delta(), kWidth, gradient.data());
+                             static_cast<std::uint32_t>(inputs), tile.delta(), kernels::Gradient::add, gradient.data());
   };
   run();
   const bool right = weight_gradient_is_right(tile, events[0], gradient.data());

@@ -39,9 +39,9 @@ SpikeLists random_spikes(int samples, int steps, int neurons, double per_row, st
   return lists;
 }
 
-TileCase::TileCase(int width, int tiles, int inputs, int samples, double events_per_step, double deviation)
+TileCase::TileCase(int width, int tiles, int inputs, int samples, double events_per_step, double deviation, bool half)
     : spec_(lif(width * tiles)),
-      layer_(spec_, inputs, LayerPlan{width, tiles, std::vector<int>(tiles, 0)}),
+      layer_(spec_, inputs, LayerPlan{width, tiles, std::vector<int>(tiles, 0), half}),
       input_(random_spikes(samples, kSteps, inputs, events_per_step, 0)),
       delta_(static_cast<std::size_t>(samples) * kSteps * width) {
   LayerParameters parameters;
@@ -58,14 +58,21 @@ TileCase::TileCase(int width, int tiles, int inputs, int samples, double events_
   parameters.decay.assign(spec_.size, static_cast<float>(kDecay));
   layer_.import_parameters(parameters);
   for (std::size_t i = 0; i < delta_.size(); ++i) delta_[i] = 1e-3f * static_cast<float>(i % 1021) - 0.5f;
+  if (half) {
+    half_delta_ = AlignedBuffer<kernels::Bf16Pair>(delta_.size() / 2);
+    kernels::round_rows(width, delta_.data(), delta_.size() / width, half_delta_.data());
+  }
   context_ = {samples, kSteps, &team_, &scratch_, &shared_, &plan_};
 }
 
 void TileCase::forward_tile(int tile) {
   layer_.traces[tile].clear(context_.rows(), layer_.width());
   for (int sample = 0; sample < context_.samples; ++sample) {
-    const kernels::TileInput from{layer_.weights(tile), layer_.bias(tile),
-                                  input_.offsets.data() + static_cast<std::size_t>(sample) * kSteps, input_.ids.data()};
+    const kernels::TileInput from{.weights = layer_.weights(tile),
+                                  .bias = layer_.bias(tile),
+                                  .offsets = input_.offsets.data() + static_cast<std::size_t>(sample) * kSteps,
+                                  .ids = input_.ids.data(),
+                                  .half_weights = layer_.half_weights(tile)};
     forward_sample(layer_, tile, from, Listing::active, sample, kSteps, scratch());
   }
 }
@@ -84,9 +91,13 @@ void TileCase::delta_tile() {
   const int range = std::max(1, plan_.delta_rows / kSteps);
   const std::size_t sample_floats = static_cast<std::size_t>(kSteps) * layer_.width();
   scratch().rows.reserve_discard(range * sample_floats);
-  for (int sample = 0; sample < context_.samples; ++sample)
-    delta_of_sample(layer_, 0, sample, scratch().rows.data() + sample % range * sample_floats, layer_.width(), context_,
-                    scratch());
+  if (layer_.half_rows()) scratch().half_rows.reserve_discard(range * sample_floats / 2);
+  for (int sample = 0; sample < context_.samples; ++sample) {
+    const std::size_t at = sample % range * sample_floats;
+    const bool half = layer_.half_rows();
+    delta_of_sample(layer_, 0, sample, scratch().rows.data() + (half ? 0 : at), layer_.width(), context_, scratch(),
+                    half ? scratch().half_rows.data() + at / 2 : nullptr);
+  }
 }
 
 double TileCase::entries() const {

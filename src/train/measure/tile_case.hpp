@@ -19,7 +19,7 @@ class TileCase {
  public:
   /// Weights are scaled so that a neuron's membrane would have about this standard deviation if it were not reset, the
   /// threshold being 1: 0.01 keeps everyone quiet, 0.4 brings 1 % of the neurons into the surrogate's window.
-  TileCase(int width, int tiles, int inputs, int samples, double events_per_step, double deviation);
+  TileCase(int width, int tiles, int inputs, int samples, double events_per_step, double deviation, bool half = false);
 
   void forward_tile(int tile = 0);
   /// Tile by tile; then the layer's lists hold the batch.
@@ -38,7 +38,8 @@ class TileCase {
   const PassContext& context() const { return context_; }
   SpikeRows input() const { return input_.view(layer_.inputs()); }
   WorkerScratch& scratch() { return scratch_.front(); }
-  const float* delta() const { return delta_.data(); }  // (rows, width), random
+  const float* delta() const { return delta_.data(); }                        // (rows, width), random
+  const kernels::Bf16Pair* half_delta() const { return half_delta_.data(); }  // the same in bf16, if asked for
   WorkerTeam& team() { return team_; }
 
  private:
@@ -50,6 +51,7 @@ class TileCase {
   LayerState layer_;
   SpikeLists input_;
   AlignedBuffer<float> delta_;
+  AlignedBuffer<kernels::Bf16Pair> half_delta_;
   PassContext context_;
 };
 

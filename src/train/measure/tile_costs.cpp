@@ -25,28 +25,28 @@ double forward_ns(TileCase& tile) {
   return best_ns([&] { tile.forward_tile(); }) / tile.rows();
 }
 
-void measure_forward(int width, TileCosts& costs) {
-  TileCase silent(width, 1, kInputs, kSamples, 0.0, kQuiet);
+void measure_forward(int width, bool half, TileCosts& costs) {
+  TileCase silent(width, 1, kInputs, kSamples, 0.0, kQuiet, half);
   const double bare = forward_ns(silent);
   add(costs.forward_rows, 0.0, 0.0);
   for (const double events : {1.0, 4.0, 16.0, 64.0, 256.0}) {
-    TileCase tile(width, 1, kInputs, kSamples, events, kQuiet);
+    TileCase tile(width, 1, kInputs, kSamples, events, kQuiet, half);
     add(costs.forward_rows, tile.events() / tile.rows(), forward_ns(tile) - bare);
   }
   add(costs.forward_step, 0.0, bare);
   constexpr double kEvents = 16.0;
-  TileCase quiet(width, 1, kInputs, kSamples, kEvents, kQuiet);
+  TileCase quiet(width, 1, kInputs, kSamples, kEvents, kQuiet, half);
   const double quiet_ns = forward_ns(quiet);
   for (const double deviation : {0.4, 0.6, 1.2, 4.0}) {
-    TileCase tile(width, 1, kInputs, kSamples, kEvents, deviation);
+    TileCase tile(width, 1, kInputs, kSamples, kEvents, deviation, half);
     const double ns = forward_ns(tile);
     add(costs.forward_step, tile.entries() / tile.rows(), bare + std::max(0.0, ns - quiet_ns));
   }
 }
 
-void measure_delta(int width, TileCosts& costs) {
+void measure_delta(int width, bool half, TileCosts& costs) {
   for (const double deviation : {kQuiet, 0.4, 0.6, 1.2, 4.0}) {
-    TileCase tile(width, 1, kInputs, kSamples, 16.0, deviation);
+    TileCase tile(width, 1, kInputs, kSamples, 16.0, deviation, half);
     tile.forward_tile();
     prepare_spike_gradient(tile.layer());
     for (float& value : tile.layer().traces[0].spike_gradient) value = 1e-3f;
@@ -55,48 +55,55 @@ void measure_delta(int width, TileCosts& costs) {
 }
 
 /// The weight gradient of some ranges of rows, nanoseconds per input and range.
-double weight_ns(int width, int samples_of_range, double events_per_step) {
+double weight_ns(int width, bool half, int samples_of_range, double events_per_step) {
   const int samples = std::max(20, samples_of_range);
-  TileCase tile(width, 1, kInputs, samples, events_per_step, kQuiet);
+  TileCase tile(width, 1, kInputs, samples, events_per_step, kQuiet, half);
   const std::vector<SampleRange> ranges = ranges_of({0, samples}, samples_of_range);
   std::vector<TransposedEvents> events;
   transpose_events(tile.input(), kSteps, ranges, tile.team(), events);
   AlignedBuffer<float> gradient(tile.layer().tile_floats());
   const double ns = best_ns([&] {
-    for (const TransposedEvents& range : events) {
-      kernels::weight_gradient(width, range.starts.data(), range.event_rows.data(), 0, kInputs, tile.delta(), width,
-                               gradient.data());
-    }
+    const auto add_up = [&](const auto* delta) {
+      for (const TransposedEvents& range : events) {
+        kernels::weight_gradient(width, range.starts.data(), range.event_rows.data(), 0, kInputs, delta,
+                                 kernels::Gradient::add, gradient.data());
+      }
+    };
+    half ? add_up(tile.half_delta()) : add_up(tile.delta());
   });
   return ns / kInputs / static_cast<double>(ranges.size());
 }
 
-void measure_weights(int width, TileCosts& costs) {
+void measure_weights(int width, bool half, TileCosts& costs) {
   constexpr int kSamplesOfRange = 10;  // 1000 rows, as in the engine
   for (const double per_input : {0.0, 1.0, 4.0, 16.0, 64.0, 256.0})
     add(costs.weight_rows, per_input,
-        weight_ns(width, kSamplesOfRange, per_input * kInputs / (kSamplesOfRange * kSteps)));
+        weight_ns(width, half, kSamplesOfRange, per_input * kInputs / (kSamplesOfRange * kSteps)));
 }
 
 double input_ns(TileCase& tile, const SpikeLists& active, AlignedBuffer<float>& out) {
   const int width = tile.layer().width();
   const double ns = best_ns([&] {
-    kernels::input_gradient(width, tile.layer().weights(0), tile.delta(), width, tile.context().rows(),
-                            active.offsets.data(), active.ids.data(), out.data());
+    const auto multiply = [&](const auto* weights, const auto* delta) {
+      kernels::input_gradient(width, weights, delta, tile.context().rows(), active.offsets.data(), active.ids.data(),
+                              out.data());
+    };
+    tile.layer().half_rows() ? multiply(tile.layer().half_weights(0), tile.half_delta())
+                             : multiply(tile.layer().weights(0), tile.delta());
   });
   return ns / tile.rows();
 }
 
-double input_ns(int width, int inputs, double active_per_step) {
-  TileCase tile(width, 1, inputs, kSamples, 0.0, kQuiet);
+double input_ns(int width, bool half, int inputs, double active_per_step) {
+  TileCase tile(width, 1, inputs, kSamples, 0.0, kQuiet, half);
   const SpikeLists active = random_spikes(kSamples, kSteps, inputs, active_per_step, 1);
   AlignedBuffer<float> out(active.ids.size() + 16);
   return input_ns(tile, active, out);
 }
 
-void measure_inputs(int width, TileCosts& costs) {
+void measure_inputs(int width, bool half, TileCosts& costs) {
   for (const double active : {0.0, 1.0, 4.0, 16.0, 64.0, 256.0})
-    add(costs.input_rows, active, input_ns(width, kInputs, active));
+    add(costs.input_rows, active, input_ns(width, half, kInputs, active));
 }
 
 double membrane_ns(int width) {
@@ -116,51 +123,56 @@ double membrane_ns(int width) {
 }
 
 /// What reading from farther away than L2 costs: measured at one density, used as a factor at all.
-void measure_factors(const Machine& machine, TileCosts& costs) {
+void measure_factors(const Machine& machine, bool half, TileCosts& costs) {
   constexpr int kWidth = 64;
   constexpr double kEvents = 32.0;
-  const double bytes_of_input = kWidth * sizeof(float);
+  const double bytes_of_input = kWidth * (half ? 2.0 : sizeof(float));
   const double l2 = machine.l2_bytes ? static_cast<double>(machine.l2_bytes) : 1e6;
   const auto rows_ns = [&](int inputs) {
-    TileCase silent(kWidth, 1, inputs, kSamples, 0.0, kQuiet), tile(kWidth, 1, inputs, kSamples, kEvents, kQuiet);
+    TileCase silent(kWidth, 1, inputs, kSamples, 0.0, kQuiet, half),
+        tile(kWidth, 1, inputs, kSamples, kEvents, kQuiet, half);
     return forward_ns(tile) - forward_ns(silent);
   };
   const double base = rows_ns(kInputs);
-  const double base_inputs = input_ns(kWidth, kInputs, kEvents);
+  const double base_inputs = input_ns(kWidth, half, kInputs, kEvents);
   for (const double share : {0.125, 0.35, 0.7, 1.5, 4.0}) {
     const int inputs = std::max(64, static_cast<int>(share * l2 / bytes_of_input));
     add(costs.forward_factor, inputs * bytes_of_input, inputs < kInputs ? 1.0 : rows_ns(inputs) / base);
     add(costs.input_factor, inputs * bytes_of_input,
-        inputs < kInputs ? 1.0 : input_ns(kWidth, inputs, kEvents) / base_inputs);
+        inputs < kInputs ? 1.0 : input_ns(kWidth, half, inputs, kEvents) / base_inputs);
   }
   constexpr double kPerInput = 20.0;
-  const double base_weights = weight_ns(kWidth, 10, kPerInput * kInputs / (10 * kSteps));
+  const double base_weights = weight_ns(kWidth, half, 10, kPerInput * kInputs / (10 * kSteps));
   add(costs.weight_factor, 10 * kSteps * bytes_of_input, 1.0);
   for (const double share : {0.35, 0.7, 1.5, 4.0}) {
     const int samples = static_cast<int>(share * l2 / bytes_of_input / kSteps);
     add(costs.weight_factor, samples * kSteps * bytes_of_input,
-        weight_ns(kWidth, samples, kPerInput * kInputs / (samples * kSteps)) / base_weights);
+        weight_ns(kWidth, half, samples, kPerInput * kInputs / (samples * kSteps)) / base_weights);
   }
 }
 
 }  // namespace
 
 void measure_tiles(const Machine& machine, MachineFigures& figures) {
-  for (std::size_t i = 0; i < kTileWidths.size(); ++i) {
-    TileCosts& costs = figures.tiles[i];
-    measure_forward(kTileWidths[i], costs);
-    measure_delta(kTileWidths[i], costs);
-    measure_weights(kTileWidths[i], costs);
-    measure_inputs(kTileWidths[i], costs);
-    costs.membrane_step_ns = membrane_ns(kTileWidths[i]);
-  }
-  TileCosts& widest = figures.tiles.back();
-  measure_factors(machine, widest);
-  for (TileCosts& costs : figures.tiles) {
-    costs.forward_factor = widest.forward_factor;
-    costs.weight_factor = widest.weight_factor;
-    costs.input_factor = widest.input_factor;
-  }
+  const auto measure = [](int width, bool half, TileCosts& costs) {
+    measure_forward(width, half, costs);
+    measure_delta(width, half, costs);
+    measure_weights(width, half, costs);
+    measure_inputs(width, half, costs);
+    costs.membrane_step_ns = membrane_ns(width);
+  };
+  // The factors of the widest tile stand for all: they are functions of bytes.
+  const auto measure_all = [&](const auto& widths, bool half, auto& tiles) {
+    measure_factors(machine, half, tiles.back());
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      measure(widths[i], half, tiles[i]);
+      tiles[i].forward_factor = tiles.back().forward_factor;
+      tiles[i].weight_factor = tiles.back().weight_factor;
+      tiles[i].input_factor = tiles.back().input_factor;
+    }
+  };
+  measure_all(kTileWidths, false, figures.tiles);
+  measure_all(kHalfTileWidths, true, figures.half_tiles);
 }
 
 }  // namespace spikeloom::measure
