@@ -31,6 +31,7 @@ Json to_json(const BenchmarkReport& report) {
           {"steps", report.steps},
           {"samples_per_s", report.samples_per_second},
           {"ms_per_batch", report.milliseconds_per_batch},
+          {"cpu_ms_per_batch", report.cpu_milliseconds_per_batch},
           {"phases",
            {{"forward", report.forward_ms},
             {"backward", report.backward_ms},
@@ -200,6 +201,7 @@ void run(Options options) {
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "Measure how fast training is on this machine");
   bench->require_subcommand(1);
+  add_bench_kernels(*bench, action);
   CLI::App* train =
       bench->add_subcommand("train", "Whole training steps of a benchmark network, and the same in dense mode");
   auto options = std::make_shared<Options>();

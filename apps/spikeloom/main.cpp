@@ -105,6 +105,7 @@ int main(int argc, char** argv) {
   add_info(app, action);
   add_data(app, action);
   add_bench(app, action);
+  add_plan(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -18,6 +18,10 @@ void add_eval(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
+
+// Below `bench`.
+void add_bench_kernels(CLI::App& bench, Action& action);
 
 // Below `data`.
 void add_data_info(CLI::App& data, Action& action);

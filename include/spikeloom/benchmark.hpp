@@ -44,6 +44,7 @@ struct BenchmarkReport {
   int steps = 0;
   double samples_per_second = 0.0;  // median over batches
   double milliseconds_per_batch = 0.0;
+  double cpu_milliseconds_per_batch = 0.0;  // of all threads together: what other work on the machine changes less
   double forward_ms = 0.0;  // medians, per batch
   double backward_ms = 0.0;
   double update_ms = 0.0;
@@ -71,6 +72,9 @@ struct BenchmarkCase {
 };
 
 BenchmarkCase benchmark_case(const BenchmarkOptions& options);
+
+/// The network, batch and engine settings that run_benchmark trains with.
+Configuration benchmark_configuration(const BenchmarkOptions& options);
 
 /// Whole training steps (forward, backward, AdamW) in this process.
 BenchmarkReport run_benchmark(const BenchmarkOptions& options);

@@ -135,4 +135,14 @@ int available_cores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
+std::vector<int> available_cpus() {
+  std::vector<int> cpus;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
 }  // namespace spikeloom

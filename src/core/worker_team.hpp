@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace spikeloom {
 
@@ -33,5 +34,7 @@ class WorkerTeam {
 
 /// The number of cores this process may run on.
 int available_cores();
+/// The operating system's numbers of these, ascending: worker i of a pinned team is on the i-th.
+std::vector<int> available_cpus();
 
 }  // namespace spikeloom

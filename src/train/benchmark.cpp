@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <memory>
 
 #include <fmt/format.h>
@@ -29,6 +30,12 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+double cpu_milliseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+}
+
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
@@ -51,6 +58,10 @@ Configuration configuration_of(const BenchmarkNet& net, const BenchmarkOptions& 
     layer.init = InitKind::normal;
   }
   configuration.optimizer.learning_rate = 1e-5;  // small, so that the activity stays where it was set
+  configuration.training.batch_size = options.batch.value_or(net.batch);
+  configuration.engine.mode = options.mode;
+  configuration.engine.precision = options.precision;
+  configuration.engine.threads = options.threads;
   return configuration;
 }
 
@@ -163,6 +174,10 @@ BenchmarkNet benchmark_net(const std::string& name) {
                   name, known, kLargestSize));
 }
 
+Configuration benchmark_configuration(const BenchmarkOptions& options) {
+  return configuration_of(benchmark_net(options.net), options);
+}
+
 BenchmarkCase benchmark_case(const BenchmarkOptions& options) {
   const Setup setup(options);
   BenchmarkCase result;
@@ -198,17 +213,19 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
   report.batch = batch_size;
   report.steps = configuration.network.steps;
   Optimizer optimizer(configuration.optimizer, engine);
-  std::vector<double> total, forward, backward, update, gather;
+  std::vector<double> total, cpu, forward, backward, update, gather;
   std::vector<std::uint32_t> samples(batch_size);
   const auto begin = Clock::now();
   for (int step = 0; step < 20 || total.size() < 5 || milliseconds_since(begin) < 1000.0 * options.seconds; ++step) {
     for (int i = 0; i < batch_size; ++i) samples[i] = static_cast<std::uint32_t>((step % 3) * batch_size + i);
     const auto start = Clock::now();
+    const double cpu_start = cpu_milliseconds();
     gather_batch(data, samples, batch);
     gather.push_back(milliseconds_since(start));
     optimizer.begin_step(configuration.optimizer.learning_rate);
     const BatchResult result = engine.train_step(batch, *setup.loss, optimizer, configuration.optimizer.gradient_clip);
     total.push_back(milliseconds_since(start));
+    cpu.push_back(cpu_milliseconds() - cpu_start);
     forward.push_back(1000.0 * result.forward_seconds);
     backward.push_back(1000.0 * result.backward_seconds);
     update.push_back(1000.0 * result.update_seconds);
@@ -225,6 +242,7 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
   }
   report.input_activity = batch.activity();
   report.milliseconds_per_batch = median(total);
+  report.cpu_milliseconds_per_batch = median(cpu);
   report.samples_per_second = 1000.0 * batch_size / report.milliseconds_per_batch;
   report.forward_ms = median(forward);
   report.backward_ms = median(backward);

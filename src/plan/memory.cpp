@@ -1,0 +1,80 @@
+#include "plan/memory.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace spikeloom {
+namespace {
+
+constexpr double kFloat = sizeof(float), kId = sizeof(std::uint32_t), kPlace = sizeof(std::size_t);
+
+double entries_of(const NetworkSpec& network, const Workload& work, std::size_t l) {
+  return work.rows() * network.layers[l].size * std::max(work.activity[l], work.active_fraction[l]);
+}
+
+double stride_of(const LayerPlan& layer) { return static_cast<double>(layer.tiles) * layer.tile_width; }
+
+/// Lists of a spiking layer's tiles and its merged spikes (TileTrace and SpikeLists).
+double saved_of(const NetworkSpec& network, const Plan& plan, const Workload& work, std::size_t l) {
+  const LayerPlan& layer = plan.layers[l];
+  if (!network.layers[l].spiking())
+    return l + 1 == network.layers.size() ? work.rows() * stride_of(layer) * kFloat : 0.0;
+  const double per_entry = 1.0 + kFloat + (network.layers[l].reset_gradient ? kFloat : 0.0);
+  const double per_tile = work.rows() + 3.0 * kPlace * (work.batch + 1) + kId * layer.tile_width;
+  const double spikes = work.rows() * network.layers[l].size * work.activity[l];
+  return layer.tiles * per_tile + entries_of(network, work, l) * per_entry + kId * (work.rows() + 1.0 + spikes);
+}
+
+double active_per_sample(const NetworkSpec& network, const Workload& work, std::size_t l) {
+  return l == 0 ? 0.0 : entries_of(network, work, l - 1) / work.batch;
+}
+
+}  // namespace
+
+int group_size(const NetworkSpec& network, const Plan& plan, std::size_t l, const Workload& work) {
+  const double active = active_per_sample(network, work, l);
+  if (active <= 0.0) return work.batch;
+  const double allowed = static_cast<double>(plan.partial_budget_bytes) / (kFloat * plan.layers[l].tiles);
+  return static_cast<int>(std::clamp(std::floor(allowed / active), 1.0, static_cast<double>(work.batch)));
+}
+
+int range_size(const Plan& plan, const Workload& work) {
+  return std::clamp(plan.delta_rows / work.steps, 1, work.batch);
+}
+
+MemoryUse memory_use(const NetworkSpec& network, const Plan& plan, const Workload& work) {
+  double weights = 0.0, copies = 0.0, gradients = 0.0, saved = 0.0, delta_row = 0.0, buffers = 0.0, own = 0.0;
+  const double rows = work.rows();
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerSpec& layer = network.layers[l];
+    const double stride = stride_of(plan.layers[l]), inputs = network.inputs_of(l), width = plan.layers[l].tile_width;
+    const double bytes = kFloat * stride * (inputs + (layer.bias ? 1.0 : 0.0));
+    weights += bytes;
+    if (plan.layers[l].half_rows) copies += 2.0 * stride * inputs;
+    const bool grouped = group_size(network, plan, l, work) < work.batch;
+    if (work.clip || !layer.spiking() || grouped) gradients += kFloat * stride * inputs;
+    saved += saved_of(network, plan, work, l);
+    if (layer.spiking()) delta_row = std::max(delta_row, width * (plan.layers[l].half_rows ? 2.0 : kFloat));
+    // A worker's gradient of the tile at hand; its lists of a sample; the readout's gradient of a sample.
+    own = std::max(own, width * kFloat * inputs + work.steps * width * (1.0 + kFloat));
+    const double partials =
+        kFloat * plan.layers[l].tiles * active_per_sample(network, work, l) * group_size(network, plan, l, work);
+    const double below = l == 0 ? 0.0 : entries_of(network, work, l - 1);
+    const double ranges = std::ceil(static_cast<double>(work.batch) / range_size(plan, work));
+    const double sorted = kId * (rows * inputs * work.input_of(l) + ranges * (inputs + 1.0));
+    buffers = std::max(buffers, partials + sorted + kId * (rows + 1.0 + below));
+    if (l > 0) saved += kFloat * below;  // dLoss/ds of the active neurons
+  }
+  const double batch = kId * (rows + 1.0 + rows * network.channels * work.input_activity);
+  const auto bytes = [](double value) { return static_cast<std::uint64_t>(std::llround(value)); };
+  MemoryUse use;
+  use.weights = bytes(weights + copies);
+  use.optimiser = bytes(weights * work.moments);
+  use.gradients = bytes(gradients);
+  use.saved = bytes(saved);
+  use.deltas = bytes(plan.workers * delta_row * range_size(plan, work) * work.steps);
+  use.buffers = bytes(buffers + batch + plan.workers * own);
+  return use;
+}
+
+}  // namespace spikeloom

@@ -1,0 +1,84 @@
+"""spikeloom plan, and bench kernels' promises that do not depend on time."""
+
+import json
+
+import pytest
+
+from helpers import error_line, only_json
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    """Where the machine's figures are kept: measuring it takes some seconds, so once for all tests."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def plan(spikeloom, cache, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    return lambda *arguments: spikeloom("plan", *arguments)
+
+
+def test_plan_of_a_configuration_has_the_promised_keys(plan, project):
+    report = only_json(plan(project / "config.toml", "--json"))
+    assert {"machine", "workers", "cpu_of_worker", "batch", "steps", "layers", "memory_bytes", "predicted", "assumed"} <= set(report)
+    assert [layer["name"] for layer in report["layers"]] == ["hidden1", "readout"]
+    for layer in report["layers"]:
+        assert {"tile_width", "tiles", "tiles_per_worker", "group_samples", "mode", "predicted_ms", "dense_from_activity"} <= set(layer)
+        assert sum(layer["tiles_per_worker"]) == layer["tiles"]
+    assert report["batch"] == 8 and report["steps"] == 10 and report["workers"] == 1
+    assert set(report["predicted"]["phases"]) == {"forward", "backward", "update", "data"}
+    assert report["memory_bytes"]["total"] == sum(v for k, v in report["memory_bytes"].items() if k != "total")
+
+
+def test_input_activity_is_the_data_s(plan, project, spikeloom):
+    info = only_json(spikeloom("data", "info", project / "digits", "--part", "train", "--step-ms", 5, "--steps", 10, "--json"))
+    report = only_json(plan(project / "config.toml", "--json"))
+    assert report["input_activity"] == pytest.approx(info["activity"], rel=1e-6)
+    assert not any("input activity" in text for text in report["assumed"])
+
+
+def test_what_is_assumed_is_said(plan, project):
+    (project / "config.toml").write_text((project / "config.toml").read_text().replace('"digits"', '"missing"'))
+    result = plan(project / "config.toml", "--set", "data.channels=2312")
+    assert result.returncode == 0, result.stderr
+    assert "assumed" in result.stdout and "no data" in result.stdout
+
+
+def test_an_unknown_input_size_is_the_user_s_error(plan, project):
+    (project / "config.toml").write_text((project / "config.toml").read_text().replace('"digits"', '"missing"'))
+    result = plan(project / "config.toml")
+    assert result.returncode == 2
+    assert "data.channels" in error_line(result)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--net", "no-such-net"),
+        ("--net", "small", "--activity", "1.5"),
+        ("--net", "small", "--threads", "-1"),
+        ("missing.toml",),
+    ],
+)
+def test_wrong_input_ends_with_2(plan, arguments):
+    result = plan(*arguments)
+    assert result.returncode == 2
+    error_line(result)
+
+
+def test_time_and_memory_grow_with_activity(plan):
+    reports = [only_json(plan("--net", "nmnist-mlp", "--activity", activity, "--json")) for activity in (0.01, 0.05, 0.2)]
+    assert sorted(r["predicted"]["ms_per_batch"] for r in reports) == [r["predicted"]["ms_per_batch"] for r in reports]
+    assert reports[0]["memory_bytes"]["saved"] < reports[1]["memory_bytes"]["saved"] < reports[2]["memory_bytes"]["saved"]
+    assert reports[0]["predicted"]["samples_per_s"] < reports[0]["limit_samples_per_s"] * 1.2
+
+
+def test_a_damaged_cache_is_measured_anew(plan, cache):
+    before = only_json(plan("--net", "small", "--json"))
+    [kept] = (cache / "spikeloom").glob("machine-*.json")
+    kept.write_text(kept.read_text()[:-20])
+    after = only_json(plan("--net", "small", "--json"))
+    assert after["machine"]["cpu"] == before["machine"]["cpu"]
+    assert json.loads(kept.read_text())["figures"]["l2_bandwidth"] > 0.0
