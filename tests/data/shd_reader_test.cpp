@@ -17,7 +17,6 @@ using testing::contains;
 using testing::refusal;
 using testing::ShdFile;
 using testing::small_shd_file;
-using testing::TemporaryFolder;
 
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 const double kInfinity = std::numeric_limits<double>::infinity();
