@@ -54,7 +54,7 @@ void pin_to_core(pthread_t thread, int index) {
 }  // namespace
 
 struct WorkerTeam::Shared {
-  explicit Shared(int count) : errors(count) {}
+  explicit Shared(int count) { errors.resize(count); }
   /// Here, not in the team: it also ends the helpers of a team for which the system had too few threads.
   ~Shared() {
     stop.store(true, std::memory_order_release);
