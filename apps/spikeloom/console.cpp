@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include <spikeloom/error.hpp>
 #include "output.hpp"
 
 namespace spikeloom {
@@ -34,13 +33,12 @@ double share(std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
-ConsoleListener::ConsoleListener(const std::atomic<bool>* stop) : stop_(stop), terminal_(is_terminal()) {}
+ConsoleListener::ConsoleListener() : terminal_(is_terminal()) {}
 
 ConsoleListener::~ConsoleListener() { erase(); }
 
 void ConsoleListener::progress(std::string_view work, std::uint64_t done, std::uint64_t total,
                                std::string_view detail) {
-  if (stop_ && stop_->load()) throw Interrupted("stopped; no file was written");
   const Clock::time_point now = Clock::now();
   if (work != work_ || done < last_done_) {
     work_ = work;

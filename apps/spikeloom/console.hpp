@@ -1,7 +1,6 @@
 // Progress on stderr: a bar on a terminal, plain lines elsewhere.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -13,8 +12,7 @@ namespace spikeloom {
 
 class ConsoleListener final : public ProgressListener {
  public:
-  /// With `stop`, progress() throws Interrupted once it is true: for work that has nothing to save.
-  explicit ConsoleListener(const std::atomic<bool>* stop = nullptr);
+  ConsoleListener();
   ~ConsoleListener() override;
   ConsoleListener(const ConsoleListener&) = delete;
   ConsoleListener& operator=(const ConsoleListener&) = delete;
@@ -30,7 +28,6 @@ class ConsoleListener final : public ProgressListener {
   void draw(std::string_view bar, std::string_view detail);
   void erase();
 
-  const std::atomic<bool>* stop_;
   bool terminal_;
   int lines_ = 0;  // of the bar, on the screen
   std::string work_;

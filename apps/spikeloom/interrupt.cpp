@@ -27,14 +27,14 @@ const std::atomic<bool>* stop_on_signals() {
 }
 
 void run_interruptible(const std::function<void(ProgressListener&)>& work) {
-  const std::atomic<bool>* stop = stop_on_signals();
-  ConsoleListener console(stop);
+  ConsoleListener console;
+  StoppableListener listener(console, stop_on_signals(), "stopped; no file was written");
   try {
-    work(console);
+    work(listener);
   } catch (const Interrupted&) {
     throw;
   } catch (const std::exception&) {
-    if (stop->load()) throw Interrupted("stopped; no file was written");
+    listener.throw_if_stopped();
     throw;
   }
 }

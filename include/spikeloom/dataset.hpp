@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -87,6 +88,8 @@ struct ReadOptions {
   int channels = 0;  // recorded channels; 0: what the format says (SHD layout 700, N-MNIST 2312)
   int classes = 0;   // 0: not checked; a label outside [0, classes) is a UserError
   DataPart part = DataPart::all;
+  /// Called every few milliseconds of reading with how many recordings there are; what it throws ends the reading.
+  std::function<void(std::size_t recordings)> progress = [](std::size_t) {};
 };
 
 /// Reads an SHD-layout HDF5 file or an N-MNIST folder. Throws UserError naming file, sample and byte or index.

@@ -19,8 +19,9 @@ struct TrainOptions {
   std::filesystem::path out;                       // the run folder
   bool resume = false;                             // continue the run in `out`; its own config.toml is used
   std::optional<std::filesystem::path> init_from;  // start from these weights; layers matched by name and shape
-  const std::atomic<bool>* stop =
-      nullptr;  // becomes true when the user interrupts: save at the next batch, then throw Interrupted
+  // Becomes true when the user interrupts: save at the next batch, then throw Interrupted; where there is nothing to
+  // save yet (reading, initialising) or any more (testing), throw at once.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct TrainSummary {
@@ -38,7 +39,8 @@ struct TrainSummary {
 
 /// Trains. Creates or continues the run folder: config.toml, metrics.jsonl, last.safetensors, best.safetensors,
 /// environment.json. A folder that already holds a run and no `resume` is a UserError. Throws UserError,
-/// NumericalError, ResourceError, Interrupted (after saving).
+/// NumericalError, ResourceError, Interrupted (all that was trained is saved). Tells `listener` if the training loss of
+/// the last epoch is above that of the first batch.
 TrainSummary train_run(const Configuration& configuration, const TrainOptions& options, ProgressListener& listener);
 
 struct EvalOptions {

@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <exception>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <spikeloom/error.hpp>
@@ -51,7 +54,16 @@ void pin_to_core(pthread_t thread, int index) {
 }  // namespace
 
 struct WorkerTeam::Shared {
-  explicit Shared(int count) : errors(count) {}
+  explicit Shared(int count) { errors.resize(count); }
+  /// Here, not in the team: it also ends the helpers of a team for which the system had too few threads.
+  ~Shared() {
+    stop.store(true, std::memory_order_release);
+    region.fetch_add(1, std::memory_order_acq_rel);
+    region.notify_all();
+    for (std::thread& helper : helpers) helper.join();
+  }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
 
   void perform(int worker) {
     try {
@@ -72,29 +84,32 @@ struct WorkerTeam::Shared {
 WorkerTeam::WorkerTeam(int workers, bool pin) {
   if (workers < 1) throw InternalError("a worker team needs at least one worker");
   shared_ = std::make_unique<Shared>(workers);
+  shared_->helpers.reserve(workers - 1);
   pin = pin && workers <= available_cores() && workers > 1;
   Shared* shared = shared_.get();
+  const auto help = [shared](int worker) {
+    for (unsigned seen = 0;;) {
+      wait_while_equal(shared->region, seen);
+      ++seen;
+      if (shared->stop.load(std::memory_order_acquire)) return;
+      shared->perform(worker);
+      if (shared->unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->unfinished.notify_one();
+    }
+  };
   for (int worker = 1; worker < workers; ++worker) {
-    shared->helpers.emplace_back([shared, worker] {
-      for (unsigned seen = 0;;) {
-        wait_while_equal(shared->region, seen);
-        ++seen;
-        if (shared->stop.load(std::memory_order_acquire)) return;
-        shared->perform(worker);
-        if (shared->unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->unfinished.notify_one();
-      }
-    });
+    try {
+      shared->helpers.emplace_back(help, worker);
+    } catch (const std::system_error& error) {
+      throw ResourceError("no more than " + std::to_string(worker) + " of " + std::to_string(workers) +
+                          " threads can be started (" + error.code().message() +
+                          "); a smaller engine.threads or --threads needs fewer");
+    }
     // Worker 0 is the caller's own thread and is left where the caller wants it; helpers take the cores from 1 on.
     if (pin) pin_to_core(shared->helpers.back().native_handle(), worker);
   }
 }
 
-WorkerTeam::~WorkerTeam() {
-  shared_->stop.store(true, std::memory_order_release);
-  shared_->region.fetch_add(1, std::memory_order_acq_rel);
-  shared_->region.notify_all();
-  for (std::thread& helper : shared_->helpers) helper.join();
-}
+WorkerTeam::~WorkerTeam() = default;
 
 int WorkerTeam::size() const { return static_cast<int>(shared_->errors.size()); }
 

@@ -11,7 +11,7 @@ namespace spikeloom {
 class WorkerTeam {
  public:
   /// `workers` >= 1. With `pin`, worker i is bound to the i-th core that this process may use, as long as there are
-  /// enough of them.
+  /// enough of them. Throws ResourceError if the system has too few threads.
   explicit WorkerTeam(int workers, bool pin = true);
   ~WorkerTeam();
   WorkerTeam(const WorkerTeam&) = delete;

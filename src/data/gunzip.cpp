@@ -14,7 +14,7 @@
 
 namespace spikeloom {
 
-UnpackedFile::UnpackedFile(const std::filesystem::path& packed) {
+UnpackedFile::UnpackedFile(const std::filesystem::path& packed, const std::function<void()>& each_megabyte) {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   if (error) folder = "/tmp";
@@ -26,7 +26,7 @@ UnpackedFile::UnpackedFile(const std::filesystem::path& packed) {
   }
   path_ = name;
   try {
-    unpack(packed);
+    unpack(packed, each_megabyte);
   } catch (...) {
     ::close(descriptor_);
     ::unlink(path_.c_str());
@@ -39,7 +39,7 @@ UnpackedFile::~UnpackedFile() {
   ::unlink(path_.c_str());
 }
 
-void UnpackedFile::unpack(const std::filesystem::path& packed) {
+void UnpackedFile::unpack(const std::filesystem::path& packed, const std::function<void()>& each_megabyte) {
   constexpr std::size_t kBlock = 1 << 20;
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(packed.c_str(), "rb"), gzclose);
   if (!file) throw UserError(fmt::format("{}: can't be opened: {}", packed.string(), std::strerror(errno)));
@@ -64,6 +64,7 @@ void UnpackedFile::unpack(const std::filesystem::path& packed) {
       }
       done += static_cast<int>(written);
     }
+    each_megabyte();
   }
 }
 

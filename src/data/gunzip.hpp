@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace spikeloom {
@@ -10,8 +11,8 @@ namespace spikeloom {
 class UnpackedFile {
  public:
   /// Throws UserError naming `path` if it is damaged or cut off, ResourceError if there is no room (TMPDIR says where
-  /// it goes).
-  explicit UnpackedFile(const std::filesystem::path& path);
+  /// it goes), and what `each_megabyte` throws.
+  UnpackedFile(const std::filesystem::path& path, const std::function<void()>& each_megabyte);
   ~UnpackedFile();
   UnpackedFile(const UnpackedFile&) = delete;
   UnpackedFile& operator=(const UnpackedFile&) = delete;
@@ -19,7 +20,7 @@ class UnpackedFile {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  void unpack(const std::filesystem::path& packed);
+  void unpack(const std::filesystem::path& packed, const std::function<void()>& each_megabyte);
 
   std::filesystem::path path_;
   int descriptor_ = -1;

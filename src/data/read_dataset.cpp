@@ -53,6 +53,11 @@ FileKind kind_of(const fs::path& path) {
   return FileKind::other;
 }
 
+void tell(const ReadOptions& options, std::size_t recordings) {
+  constexpr std::size_t kRecordings = 32;  // some 2 ms of SHD
+  if (recordings % kRecordings == 0) options.progress(recordings);
+}
+
 SpikeDataset read_shd_file(const fs::path& path, const std::string& shown, const ReadOptions& options) {
   if (fs::file_size(path) == 0)
     throw UserError(fmt::format("{}: empty (0 bytes); an HDF5 file in SHD's layout is needed", shown));
@@ -65,6 +70,7 @@ SpikeDataset read_shd_file(const fs::path& path, const std::string& shown, const
   SpikeDataset data(options.binning, shd.channels);
   read_shd_isolated(path, shd, [&](std::span<const Event> events, int label, int speaker) {
     data.add(events, label, speaker, fmt::format("{}, sample {}", shown, data.size()));
+    tell(options, data.size());
   });
   if (data.size() == 0) throw UserError(fmt::format("{}: no recordings in spikes/times", shown));
   return data;
@@ -79,6 +85,7 @@ SpikeDataset read_nmnist_folder(const fs::path& path, const ReadOptions& options
   SpikeDataset data(options.binning, channels);
   read_nmnist(path, options.part, options.classes, [&](std::span<const Event> events, int label, const fs::path& file) {
     data.add(events, label, -1, file.string());
+    tell(options, data.size());
   });
   return data;
 }
@@ -89,7 +96,8 @@ SpikeDataset read_any(const fs::path& path, const ReadOptions& options) {
   if (!fs::exists(status)) throw UserError(fmt::format("{}: no such file or folder", path.string()));
   if (fs::is_directory(status)) return read_nmnist_folder(path, options);
   if (!fs::is_regular_file(status)) throw UserError(fmt::format("{}: neither a file nor a folder", path.string()));
-  if (kind_of(path) == FileKind::gzip) return read_shd_file(UnpackedFile(path).path(), path.string(), options);
+  if (kind_of(path) == FileKind::gzip)
+    return read_shd_file(UnpackedFile(path, [&] { options.progress(0); }).path(), path.string(), options);
   return read_shd_file(path, path.string(), options);
 }
 

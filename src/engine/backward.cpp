@@ -216,6 +216,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
       WorkerScratch& scratch = (*context.scratch)[worker];
       scratch.partials.reserve_discard(count);
       std::vector<const float*> parts;
+      parts.reserve(layer.tiles());
       for (int tile = 0; tile < layer.tiles(); ++tile) parts.push_back(partials.data() + tile * part_stride + begin);
       kernels::add_in_order(parts, count, scratch.partials.data());
       distribute_to_tiles(*below, sample, context.steps, scratch.partials.data(), scratch);

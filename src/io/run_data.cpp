@@ -25,7 +25,11 @@ std::shared_ptr<const SpikeDataset> read(const fs::path& path, const Configurati
   options.channels = spec.channels;
   options.classes = spec.classes > 0 ? spec.classes : configuration.network.outputs();
   options.part = part;
-  listener.progress("reading", 0, 1, path.string());
+  options.progress = [&](std::size_t recordings) {
+    const std::string so_far = recordings == 0 ? "" : fmt::format(", {} recordings so far", recordings);
+    listener.progress("reading", 0, 1, path.string() + so_far);
+  };
+  options.progress(0);
   auto data = std::make_shared<const SpikeDataset>(read_dataset(path, options));
   listener.progress("reading", 1, 1, path.string());
   const BinningReport& report = data->report();

@@ -53,6 +53,8 @@ void visit_best(Best& best, Visitor& visit) {
   visit("best.loss", best.loss);
 }
 
+constexpr const char* kFirstLoss = "first_loss";
+
 struct Writer {
   Texts& texts;
   void operator()(const char* name, std::integral auto value) { texts[name] = fmt::format("{}", value); }
@@ -115,6 +117,7 @@ Texts state_to_texts(const TrainingState& state) {
   Writer writer{texts};
   visit_state(state, writer);
   if (state.best) visit_best(*state.best, writer);
+  if (state.first_loss) writer(kFirstLoss, *state.first_loss);
   return texts;
 }
 
@@ -123,6 +126,7 @@ TrainingState state_from_texts(const Texts& texts, std::size_t layers, const std
   const Reader reader{texts, layers, where};
   visit_state(state, reader);
   if (texts.contains("best.epoch")) visit_best(state.best.emplace(), reader);
+  if (texts.contains(kFirstLoss)) reader(kFirstLoss, state.first_loss.emplace());
   return state;
 }
 

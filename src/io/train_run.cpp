@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kInitialisingSamples = 128;
+constexpr double kDiverged = 1.1;  // of the first loss; one batch measures it to a few percent
 // An epoch may take hours; what a power cut costs should not. The time of saving changes no bit of the result.
 constexpr auto kSaveEvery = std::chrono::minutes(2);
 
@@ -103,7 +104,10 @@ class Run {
         options_(options),
         listener_(listener),
         folder_{options.out},
-        data_((check_folder(folder_, options.resume), read_run_data(configuration_, listener))),
+        before_training_(
+            listener, options.stop,
+            fmt::format("{}: stopped before training began; there is nothing new to save", options.out.string())),
+        data_((check_folder(folder_, options.resume), read_data())),
         threads_(configuration.engine.threads > 0 ? configuration.engine.threads : available_cores()),
         team_((validate(configuration_.network), check_memory(configuration_), threads_)),
         engine_(
@@ -119,10 +123,21 @@ class Run {
       run_epoch();
       finish_epoch();
     }
+    warn_of_divergence();
     return summarise();
   }
 
  private:
+  /// Ctrl-C and its like also reach the process in which a file is read, and may end that one first.
+  RunData read_data() {
+    try {
+      return read_run_data(configuration_, before_training_);
+    } catch (const UserError&) {
+      before_training_.throw_if_stopped();
+      throw;
+    }
+  }
+
   void start() {
     make_folder(folder_);
     remove_partial_files(folder_);
@@ -158,7 +173,7 @@ class Run {
         RandomStream(configuration_.seed, "initialise").permutation(samples.size());
     samples.resize(std::min(samples.size(), kInitialisingSamples));
     for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = data_.train.samples[order[i]];
-    initialise_from_data(engine_, parameters, *data_.train.data, samples, given, listener_);
+    initialise_from_data(engine_, parameters, *data_.train.data, samples, given, before_training_);
   }
 
   void save() {
@@ -185,7 +200,7 @@ class Run {
   void finish_epoch() {
     const EpochSummary summary = trainer_.finish_epoch();
     std::optional<Evaluation> validation;
-    if (!data_.validation.empty()) validation = evaluate(data_.validation, "validating");
+    if (!data_.validation.empty()) validation = evaluate(data_.validation, "validating", listener_);
     trainer_.judge_epoch(validation ? validation->loss : summary.loss);
     const bool best = note_best(summary, validation);
     metrics_->append(configuration_.network, summary, validation);
@@ -205,9 +220,9 @@ class Run {
     return better;
   }
 
-  Evaluation evaluate(const DataSelection& selection, const std::string& work) {
+  Evaluation evaluate(const DataSelection& selection, const std::string& work, ProgressListener& listener) {
     return evaluate_samples(engine_, *loss_, *selection.data, selection.samples, configuration_.training.batch_size,
-                            work, listener_);
+                            work, listener);
   }
 
   void tell(const EpochSummary& summary, const std::optional<Evaluation>& validation) {
@@ -227,6 +242,15 @@ class Run {
     listener_.note(line);
   }
 
+  void warn_of_divergence() {
+    const TrainingState& state = trainer_.state();
+    if (!state.first_loss || !(state.last_loss > kDiverged * *state.first_loss)) return;
+    listener_.warning(fmt::format(
+        "training diverged: its loss was {:.4g} in the first batch and is {:.4g} in the last epoch; a smaller "
+        "optimizer.learning_rate or optimizer.gradient_clip may help",
+        *state.first_loss, state.last_loss));
+  }
+
   TrainSummary summarise() {
     const TrainingState& state = trainer_.state();
     TrainSummary summary;
@@ -239,7 +263,10 @@ class Run {
     }
     if (!data_.test.empty() && state.epoch > 0) {
       engine_.import_parameters(read_parameters(SafetensorsReader(folder_.best()), configuration_.network));
-      const Evaluation test = evaluate(data_.test, "testing");
+      StoppableListener listener(
+          listener_, options_.stop,
+          fmt::format("{}: stopped while testing; the trained network is saved", folder_.path.string()));
+      const Evaluation test = evaluate(data_.test, "testing", listener);
       summary.test_accuracy = test.accuracy;
       summary.test_loss = test.loss;
     }
@@ -253,6 +280,7 @@ class Run {
   const TrainOptions& options_;
   ProgressListener& listener_;
   RunFolder folder_;
+  StoppableListener before_training_;
   RunData data_;
   int threads_;
   WorkerTeam team_;

@@ -107,9 +107,22 @@ std::optional<Conflict> check_data(const Configuration& configuration) {
 }
 
 std::optional<Conflict> check_loss(const Configuration& configuration) {
-  const LossSpec& loss = configuration.loss;
-  const LayerSpec& last = configuration.network.layers.back();
-  const std::string last_key = layer_key(configuration.network.layers.size() - 1, "neuron");
+  return find_conflict(configuration.loss, configuration.network);
+}
+
+}  // namespace
+
+std::optional<Conflict> find_conflict(const NetworkSpec& network) {
+  if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
+  for (const auto check : {check_values, check_names, check_order, check_rates}) {
+    if (auto conflict = check(network)) return conflict;
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> find_conflict(const LossSpec& loss, const NetworkSpec& network) {
+  const LayerSpec& last = network.layers.back();
+  const std::string last_key = layer_key(network.layers.size() - 1, "neuron");
   if (loss.kind == LossKind::cross_entropy && last.spiking()) {
     return Conflict{{"loss.kind", last_key},
                     fmt::format("loss.kind = \"cross_entropy\" needs a last layer that does not spike (neuron = \"li\" "
@@ -130,16 +143,6 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
     return Conflict{
         {"loss.decision", "loss.kind"},
         "loss.decision must be auto, sum or mean where the last layer spikes: the class of most spikes is chosen"};
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<Conflict> find_conflict(const NetworkSpec& network) {
-  if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
-  for (const auto check : {check_values, check_names, check_order, check_rates}) {
-    if (auto conflict = check(network)) return conflict;
   }
   return std::nullopt;
 }

@@ -1,9 +1,8 @@
 #include "train/losses.hpp"
 
-#include <fmt/format.h>
-
 #include <spikeloom/error.hpp>
 
+#include "network/checks.hpp"
 #include "train/loss_formulas.hpp"
 
 namespace spikeloom {
@@ -32,28 +31,7 @@ class ConfiguredLoss final : public ReadoutLoss {
 }  // namespace
 
 std::unique_ptr<ReadoutLoss> make_readout_loss(const LossSpec& spec, const NetworkSpec& network) {
-  const LayerSpec& last = network.layers.back();
-  if (!last.spiking() && spec.kind == LossKind::spike_count) {
-    throw UserError(
-        fmt::format("loss.kind: spike_count needs a last layer that spikes, and \"{}\" does not; allowed: "
-                    "cross_entropy, squared_error",
-                    last.name));
-  }
-  if (last.spiking()) {
-    if (spec.kind == LossKind::cross_entropy) {
-      throw UserError(
-          fmt::format("loss.kind: cross_entropy needs a last layer that does not spike (neuron = \"li\" or "
-                      "\"linear\"), and \"{}\" does; "
-                      "allowed: spike_count, squared_error",
-                      last.name));
-    }
-    const bool by_count = spec.decision == DecisionKind::automatic || spec.decision == DecisionKind::sum ||
-                          spec.decision == DecisionKind::mean;
-    if (!by_count) {
-      throw UserError(fmt::format(
-          "loss.decision: the spike counts of layer \"{}\" allow only auto, sum and mean (most spikes)", last.name));
-    }
-  }
+  if (const auto conflict = find_conflict(spec, network)) throw UserError(conflict->message);
   return std::make_unique<ConfiguredLoss>(spec);
 }
 

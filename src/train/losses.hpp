@@ -10,8 +10,7 @@
 namespace spikeloom {
 
 /// The configured loss for the network's last layer (formulas: loss_formulas.hpp). Throws UserError where loss and last
-/// layer do not fit: cross_entropy needs a last layer that does not spike, spike_count one that does, and spike counts
-/// know only the decisions auto, sum and mean.
+/// layer do not fit (network/checks.hpp).
 std::unique_ptr<ReadoutLoss> make_readout_loss(const LossSpec& spec, const NetworkSpec& network);
 
 }  // namespace spikeloom

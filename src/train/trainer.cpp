@@ -88,6 +88,7 @@ void Trainer::train_batch() {
                     state_.step + 1, result.loss, configuration_.network.layers.back().name, state_.epoch + 1));
   }
   optimizer_.check(configuration_.network);
+  if (state_.step == 0) state_.first_loss = result.loss / static_cast<double>(batch_.samples);
   ++state_.step;
   state_.position += count_of_batch;
   count(result, batch_.activity(), seconds_between(start, gathered), seconds_between(start, Clock::now()));

@@ -46,8 +46,9 @@ struct TrainingState {
   std::int64_t step = 0;       // batches trained on in the whole run
   EpochTotals totals;          // of the running epoch
   PlateauState plateau;
-  std::optional<BestEpoch> best;  // by validation
-  double last_loss = 0.0;         // training loss and accuracy of the last complete epoch
+  std::optional<BestEpoch> best;     // by validation
+  std::optional<double> first_loss;  // of the first batch: mean over its samples
+  double last_loss = 0.0;            // training loss and accuracy of the last complete epoch
   double last_accuracy = 0.0;
   double seconds = 0.0;       // spent in training, whole run
   std::uint64_t samples = 0;  // trained on in the whole run

@@ -3,18 +3,9 @@
 import json
 import random
 import signal
-import struct
 import time
 
-
-def tensors(path):
-    """Name to bytes of every tensor of a safetensors file; metadata (times of work, say) left out."""
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
-    header.pop("__metadata__", None)
-    body = data[8 + length :]
-    return {name: body[slice(*entry["data_offsets"])] for name, entry in header.items()}
+from helpers import tensors
 
 
 EPOCHS = 150

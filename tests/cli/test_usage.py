@@ -106,6 +106,21 @@ def test_missing_data(spikeloom, project):
     assert "digits" in error_line(result)
 
 
+@pytest.mark.parametrize("what", ["configuration", "data", "init", "run"])
+def test_a_folder_in_place_of_a_file(spikeloom, project, what):
+    (project / "folder").mkdir()
+    config, out = project / "config.toml", project / "run"
+    arguments = {
+        "configuration": ["train", project / "folder", "--out", out],
+        "data": ["train", config, "--out", out, "--set", f"data.train={project}/folder"],
+        "init": ["train", config, "--out", out, "--init-from", project / "folder"],
+        "run": ["eval", project / "folder"],
+    }
+    result = spikeloom(*arguments[what])
+    assert result.returncode == 2
+    assert str(project / "folder") in error_line(result)
+
+
 def test_output_in_the_way_of_a_file(spikeloom, project):
     (project / "run").write_text("a file")
     result = spikeloom("train", project / "config.toml", "--out", project / "run")

@@ -1,8 +1,10 @@
 #include "core/worker_team.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -107,6 +109,23 @@ TEST(WorkerTeam, OfNoWorkersIsABug) {
 TEST(WorkerTeam, MayBeMadeAndDroppedUnused) {
   for (int i = 0; i < 50; ++i) WorkerTeam(1 + i % 7);
   SUCCEED();
+}
+
+TEST(WorkerTeam, ThatFindsTooFewThreadsIsALackOfResources) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's shadow memory leaves no room for a limit of address space";
+#endif
+  const auto start_many = [] {
+    const rlimit limit{std::size_t{2} << 30, RLIM_INFINITY};  // room for the stacks of some 250 threads
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      const WorkerTeam team(1024);
+      std::_Exit(1);
+    } catch (const ResourceError&) {
+      std::_Exit(0);
+    }
+  };
+  EXPECT_EXIT(start_many(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(WorkerTeam, SeesAtLeastOneCore) { EXPECT_GE(available_cores(), 1); }

@@ -11,8 +11,6 @@
 namespace spikeloom {
 namespace {
 
-using testing::TemporaryFolder;
-
 /// Files of each layout, small, so that damage often meets a structure and not an event.
 std::vector<std::vector<std::byte>> intact_files() {
   const TemporaryFolder folder;

@@ -1,12 +1,9 @@
-// Files for the tests of data/: a folder that goes away, and SHD-layout files of any kind, right or wrong, made with
-// the HDF5 wrapper.
+// Files for the tests of data/: SHD-layout files of any kind, right or wrong, made with the HDF5 wrapper.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -19,30 +16,9 @@
 #include <spikeloom/error.hpp>
 #include "data/float16.hpp"
 #include "data/hdf5_file.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace spikeloom::testing {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "spikeloom-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-  std::size_t entries() const {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

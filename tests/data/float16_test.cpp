@@ -14,7 +14,7 @@ TEST(Float16, every_bit_pattern_has_the_value_that_hdf5_gives_it) {
   std::iota(bits.begin(), bits.end(), std::uint16_t{0});
   Hdf5Writer writer;
   writer.write("halves", Hdf5Type::float16, std::as_bytes(std::span(bits)));
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   testing::write_bytes(folder / "halves.h5", writer.image());
   const std::vector<double> expected = Hdf5Reader(folder / "halves.h5").array("halves").reals(0, bits.size());
   for (std::size_t i = 0; i < bits.size(); ++i) {

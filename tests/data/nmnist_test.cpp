@@ -14,7 +14,6 @@ namespace {
 
 using testing::contains;
 using testing::refusal;
-using testing::TemporaryFolder;
 
 std::vector<std::byte> record(int x, int y, int polarity, std::uint32_t time) {
   std::vector<std::byte> bytes;

@@ -17,7 +17,6 @@ using testing::contains;
 using testing::refusal;
 using testing::ShdFile;
 using testing::small_shd_file;
-using testing::TemporaryFolder;
 
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 const double kInfinity = std::numeric_limits<double>::infinity();
@@ -103,6 +102,25 @@ TEST(ShdReader, a_file_without_speakers_has_unknown_ones) {
   for (const Recording& recording : read(folder / "a.h5")) EXPECT_EQ(recording.speaker, -1);
 }
 
+TEST(ShdReader, reading_ends_when_progress_throws) {
+  const TemporaryFolder folder;
+  ShdFile file;
+  for (int sample = 0; sample < 100; ++sample) {
+    file.times.push_back({0.5});
+    file.units.push_back({1});
+    file.labels.push_back(0);
+  }
+  file.save(folder / "a.h5");
+  ReadOptions options;
+  std::vector<std::size_t> told;
+  options.progress = [&](std::size_t recordings) {
+    told.push_back(recordings);
+    if (told.size() == 2) throw Interrupted("enough");
+  };
+  EXPECT_THROW(read_dataset(folder / "a.h5", options), Interrupted);
+  EXPECT_EQ(told, (std::vector<std::size_t>{32, 64}));
+}
+
 TEST(ShdReader, a_whole_file_packed_with_gzip_is_read) {
   const TemporaryFolder folder;
   small_shd_file().save(folder / "a.h5");
@@ -110,6 +128,9 @@ TEST(ShdReader, a_whole_file_packed_with_gzip_is_read) {
   const gzFile packed = gzopen((folder / "a.h5.gz").c_str(), "wb");
   gzwrite(packed, bytes.data(), static_cast<unsigned>(bytes.size()));
   gzclose(packed);
+  ReadOptions interrupted;
+  interrupted.progress = [](std::size_t) { throw Interrupted("while unpacking"); };
+  EXPECT_THROW(read_dataset(folder / "a.h5.gz", interrupted), Interrupted);
   const SpikeDataset data = read_dataset(folder / "a.h5.gz", {});
   EXPECT_EQ(data.size(), 3U);
   EXPECT_EQ(data.report().events, 5U);

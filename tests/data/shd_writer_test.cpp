@@ -17,8 +17,6 @@
 namespace spikeloom {
 namespace {
 
-using testing::TemporaryFolder;
-
 struct Recording {
   std::vector<Event> events;
   int label;

@@ -61,10 +61,15 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Resume, AnyBatchIsAGoodPlaceToStop) {
   const TinyRun run;
   run.train("whole");
-  std::atomic<bool> stop{true};  // at the first batch of every leg
-  SilentListener listener;
   for (int leg = 0;; ++leg) {
     ASSERT_LT(leg, 3);
+    // At the first batch: a new run's last words before it are of its initialisation, a resumed one's of its test set.
+    std::atomic<bool> stop{false};
+    int read = 0;
+    HookedListener listener([&](std::string_view work, std::uint64_t done) {
+      if (work == "reading" && done == 1) ++read;
+      if (leg == 0 ? work == "initialising" && done == 3 : read == 2) stop = true;
+    });
     TrainOptions options;
     options.out = run / "pieces";
     options.resume = leg > 0;
@@ -76,6 +81,38 @@ TEST(Resume, AnyBatchIsAGoodPlaceToStop) {
     }
   }
   expect_same_checkpoint(run / "whole" / "last.safetensors", run / "pieces" / "last.safetensors");
+}
+
+TEST(Resume, ARunStoppedBeforeItsFirstBatchLeavesNothingBehind) {
+  const TinyRun run;
+  write_recordings(run / "train.h5", 5000, 1);
+  for (const std::string at : {"reading", "initialising"}) {
+    std::atomic<bool> stop{false};
+    int heard = 0;
+    HookedListener listener([&](std::string_view work, std::uint64_t) {
+      if (stop) ++heard;
+      if (work == at) stop = true;
+    });
+    TrainOptions options;
+    options.out = run / "out";
+    options.stop = &stop;
+    EXPECT_TRUE(contains(message_of<Interrupted>([&] { train_run(run.configuration(), options, listener); }),
+                         "stopped before training began"));
+    EXPECT_EQ(heard, 0) << "work goes on after it was stopped while " << at;
+    EXPECT_TRUE(!std::filesystem::exists(run / "out") || std::filesystem::is_empty(run / "out"));
+  }
+}
+
+TEST(Resume, ARunStoppedWhileItIsTestedIsComplete) {
+  const TinyRun run;
+  run.train("whole");
+  std::atomic<bool> stop{false};
+  HookedListener listener([&](std::string_view work, std::uint64_t) { stop = stop || work == "testing"; });
+  TrainOptions options;
+  options.out = run / "out";
+  options.stop = &stop;
+  EXPECT_TRUE(contains(message_of<Interrupted>([&] { train_run(run.configuration(), options, listener); }), "saved"));
+  expect_same_checkpoint(run / "whole" / "last.safetensors", run / "out" / "last.safetensors");
 }
 
 TEST(Resume, MoreEpochsContinueARunWhoseScheduleDoesNotCount) {

@@ -1,12 +1,9 @@
-// A run small enough for tests: a few recordings whose class shows in their channels and times, and a folder that goes
-// away.
+// A run small enough for tests: a few recordings whose class shows in their channels and times.
 #pragma once
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -21,25 +18,9 @@
 #include "core/random.hpp"
 #include "data/shd_file.hpp"
 #include "io/safetensors.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace spikeloom {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "spikeloom-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -129,6 +130,26 @@ TEST(TrainRun, OddShapesTrain) {
   run.train("missing_class");
 }
 
+TEST(TrainRun, SamplesOfOneEventOrNoneAreTrainedAndCounted) {
+  const TinyRun run;
+  for (const char* name : {"train.h5", "test.h5"}) {
+    ShdWriter file(run / name, {.channels = 12});
+    for (int sample = 0; sample < 30; ++sample) {
+      std::vector<Event> events;
+      if (sample % 2 == 0) events.push_back({19'999, static_cast<std::uint32_t>(sample % 12)});
+      file.add(events, sample % 3, 0);
+    }
+    file.finish({}, {});
+  }
+  const TrainSummary summary = run.train("out", {"data.validation=0.0"});
+  EXPECT_TRUE(std::isfinite(summary.train_loss));
+  for (const nlohmann::json& epoch : metrics_of(run / "out")) EXPECT_EQ(epoch["samples"], 30);
+  SilentListener listener;
+  EvalOptions options;
+  options.run = run / "out";
+  EXPECT_EQ(evaluate_run(options, listener).samples, 30U);
+}
+
 TEST(TrainRun, InitFromTakesWhatMatchesByNameAndShape) {
   const TinyRun run;
   run.train("first");
@@ -172,23 +193,34 @@ TEST(TrainRun, ANanStopsTheRunAndLeavesTheLastCheckpoint) {
   for (const TensorInfo& tensor : last.tensors()) EXPECT_NO_THROW(last.read(tensor.name, tensor.shape));
 }
 
+/// Whether a run says something like `text` in a warning.
+bool warned_of(const TinyRun& run, const std::string& out, const std::vector<std::string>& changes,
+               const std::string& text) {
+  HookedListener listener([](std::string_view, std::uint64_t) {});
+  TrainOptions options;
+  options.out = run / out;
+  train_run(run.configuration(changes), options, listener);
+  for (const std::string& warning : listener.warnings) {
+    if (contains(warning, text)) return true;
+  }
+  return false;
+}
+
+TEST(TrainRun, ALossThatEndsAboveWhereItStartedIsWarnedOf) {
+  const TinyRun run;
+  EXPECT_FALSE(warned_of(run, "learns", {}, "training diverged"));
+  EXPECT_TRUE(warned_of(run, "diverges", {"optimizer.learning_rate=30", "optimizer.gradient_clip=0.0"},
+                        "training diverged: its loss was 1."));
+  EXPECT_FALSE(warned_of(run, "untrained", {"training.epochs=0"}, "training diverged"));
+}
+
 TEST(TrainRun, SilentAndSaturatedLayersAreNamed) {
   const TinyRun run;
-  const auto warned_of = [&](const std::string& out, const std::vector<std::string>& changes, const std::string& text) {
-    HookedListener listener([](std::string_view, std::uint64_t) {});
-    TrainOptions options;
-    options.out = run / out;
-    train_run(run.configuration(changes), options, listener);
-    for (const std::string& warning : listener.warnings) {
-      if (contains(warning, text)) return true;
-    }
-    return false;
-  };
   EXPECT_TRUE(warned_of(
-      "silent",
+      run, "silent",
       {"layers.two.init=\"normal\"", "layers.two.init_gain=1e-6", "optimizer.learning_rate=1e-9", "training.epochs=5"},
       "layer two is silent"));
-  EXPECT_TRUE(warned_of("busy",
+  EXPECT_TRUE(warned_of(run, "busy",
                         {"layers.one.rate_lower=1.0", "layers.one.rate_lower_weight=1e4", "layers.one.reset=\"none\"",
                          "optimizer.learning_rate=0.1", "training.epochs=8"},
                         "layer one is saturated"));

@@ -1,8 +1,6 @@
 // Configuration files for tests.
 #pragma once
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +8,8 @@
 
 #include <spikeloom/configuration.hpp>
 #include <spikeloom/error.hpp>
+
+#include "support/temporary_folder.hpp"
 
 namespace spikeloom::testing {
 
@@ -28,20 +28,13 @@ size = 4
 /// A file config.toml in a folder of its own, removed at the end.
 class ConfigurationFile {
  public:
-  explicit ConfigurationFile(const std::string& text) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "spikeloom-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    std::ofstream(path(), std::ios::binary) << text;
-  }
-  ~ConfigurationFile() { std::filesystem::remove_all(folder_); }
-  ConfigurationFile(const ConfigurationFile&) = delete;
-  ConfigurationFile& operator=(const ConfigurationFile&) = delete;
+  explicit ConfigurationFile(const std::string& text) { std::ofstream(path(), std::ios::binary) << text; }
 
-  std::filesystem::path folder() const { return folder_; }
+  std::filesystem::path folder() const { return folder_.path(); }
   std::filesystem::path path() const { return folder_ / "config.toml"; }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 inline Configuration load_text(const std::string& text, const std::vector<std::string>& overrides = {}) {

@@ -13,7 +13,6 @@ namespace {
 
 using testing::read_bytes;
 using testing::sine;
-using testing::TemporaryFolder;
 using testing::user_error;
 using testing::write_bytes;
 using testing::write_sound;

@@ -15,7 +15,6 @@ namespace {
 using testing::babble;
 using testing::read_bytes;
 using testing::RecordingListener;
-using testing::TemporaryFolder;
 using testing::user_error;
 using testing::write_bytes;
 using testing::write_sound;

@@ -1,7 +1,6 @@
 #include "sound.hpp"
 
 #include <sndfile.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -56,17 +55,6 @@ void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
 std::string read_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "spikeloom-encode-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace spikeloom::testing

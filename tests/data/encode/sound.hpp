@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/progress.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace spikeloom::testing {
 
@@ -19,20 +20,6 @@ void write_sound(const std::filesystem::path& path, const std::vector<float>& sa
 
 void write_bytes(const std::filesystem::path& path, const std::string& bytes);
 std::string read_bytes(const std::filesystem::path& path);
-
-/// A folder that is removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Keeps what it hears.
 class RecordingListener final : public ProgressListener {

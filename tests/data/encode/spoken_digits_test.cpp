@@ -18,7 +18,6 @@ namespace {
 
 using testing::read_bytes;
 using testing::RecordingListener;
-using testing::TemporaryFolder;
 using testing::user_error;
 
 /// The environment's PATH, put back at the end.
