@@ -133,13 +133,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "window = [nan, 1.0] is not allowed: it must be [low, high] with low < high; inf and -inf are allowed"},
         BadLine{"reset = \"soft\"",
                 "reset = \"soft\" is not allowed: it must be one of zero, subtract, subtract_after_decay, none"},
-        BadLine{"recurrent = true",
-                "recurrent = true is not allowed: it must be false (this version has no recurrent layers)"}));
+        BadLine{"recurrent = 1", "recurrent = 1 is not allowed: it must be true or false"},
+        BadLine{"recurrent_init = \"uniform\"",
+                "recurrent_init = \"uniform\" is not allowed: it must be one of orthogonal, normal"}));
 
-TEST(ConfigurationErrors, OnlyOnePrecisionAndTheMessageSaysSo) {
-  EXPECT_EQ(error_of(kMinimal + "[engine]\nprecision = \"bf16\"\n"),
-            "config.toml:11: engine.precision = \"bf16\" is not allowed: it must be fp32 (the only precision of this "
-            "version)");
+TEST(ConfigurationErrors, PrecisionsAreNamed) {
+  EXPECT_EQ(error_of(kMinimal + "[engine]\nprecision = \"fp8\"\n"),
+            "config.toml:11: engine.precision = \"fp8\" is not allowed: it must be one of fp32, bf16");
 }
 
 TEST(ConfigurationErrors, SyntaxNamesTheLine) {
@@ -219,6 +219,12 @@ TEST(ConfigurationErrors, FoldAndTestExcludeEachOther) {
   EXPECT_CONTAINS(error_of(with_data("test = \"x\"\nfold = \"1/5\"")),
                   "config.toml:4: data.fold = \"1/5\" makes the test set from data.train");
   EXPECT_EQ(error_of(with_data("test = \"x\""), {"data.fold=1/5", "data.test="}), "");
+}
+
+TEST(ConfigurationErrors, OnlyLayersThatSpikeAreRecurrent) {
+  EXPECT_EQ(error_of(with_layer("recurrent = true")), "");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.readout.recurrent=true"}),
+                  "layers.readout: recurrent = true needs a layer that spikes (neuron = \"lif\"), but readout is li");
 }
 
 TEST(ConfigurationErrors, RatesAreInOrder) {
