@@ -159,6 +159,8 @@ void export_case(const BenchmarkOptions& options, const std::string& path) {
     const auto inputs = static_cast<std::uint64_t>(numbers.sizes[l]);
     const auto size = static_cast<std::uint64_t>(numbers.sizes[l + 1]);
     file.add(fmt::format("layer{}.weight", l), {size, inputs}, numbers.weights[l]);
+    if (!numbers.recurrent_weights[l].empty())
+      file.add(fmt::format("layer{}.recurrent_weight", l), {size, size}, numbers.recurrent_weights[l]);
     file.add(fmt::format("layer{}.bias", l), {size}, numbers.biases[l]);
   }
   file.add("labels", {samples}, floats(numbers.labels));

@@ -22,6 +22,7 @@ class Case:
     decay: float
     learning_rate: float
     weights: list  # per layer (size, inputs), float32; the last one is the readout
+    recurrent_weights: list  # per layer (size, size), [to][from], or None
     biases: list  # per layer (size,)
     labels: np.ndarray  # (samples,), int64
     counts: np.ndarray  # (samples, steps), int64: input spikes
@@ -34,6 +35,10 @@ class Case:
     @property
     def sizes(self):
         return [self.weights[0].shape[1]] + [weight.shape[0] for weight in self.weights]
+
+    @property
+    def recurrent(self):
+        return any(weight is not None for weight in self.recurrent_weights)
 
     def batch_of(self, step):
         """Input spikes (steps, batch, channels), float32 of 0 and 1, and labels (batch,) of a training step."""
@@ -73,6 +78,7 @@ def read_case(path):
         decay=float(metadata["decay"]),
         learning_rate=float(metadata["learning_rate"]),
         weights=[tensors[f"layer{layer}.weight"] for layer in range(layers)],
+        recurrent_weights=[tensors.get(f"layer{layer}.recurrent_weight") for layer in range(layers)],
         biases=[tensors[f"layer{layer}.bias"] for layer in range(layers)],
         labels=tensors["labels"].astype(np.int64),
         counts=tensors["spikes.counts"].astype(np.int64),

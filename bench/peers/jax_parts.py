@@ -23,24 +23,29 @@ def _spike_jvp(primals, tangents):
 
 
 def parameters_of(case):
-    """Per layer the weight as (inputs, size), and the bias."""
-    return [
-        {"weight": jnp.asarray(weight.T.copy()), "bias": jnp.asarray(bias)}
-        for weight, bias in zip(case.weights, case.biases, strict=True)
-    ]
+    """Per layer the weight as (inputs, size), the recurrent weight as (size, size), [from][to], if any, and the bias."""
+    layers = []
+    for weight, recurrent_weight, bias in zip(case.weights, case.recurrent_weights, case.biases, strict=True):
+        layer = {"weight": jnp.asarray(weight.T.copy()), "bias": jnp.asarray(bias)}
+        if recurrent_weight is not None:
+            layer["recurrent_weight"] = jnp.asarray(recurrent_weight.T.copy())
+        layers.append(layer)
+    return layers
 
 
-def lif_scan(currents, decay):
+def lif_scan(currents, decay, recurrent_weight=None):
     """Spikes of one layer from its input currents (steps, batch, size)."""
 
     def step(state, current):
-        membrane, kept = state
+        membrane, kept, spikes = state
+        if recurrent_weight is not None:
+            current = current + spikes @ recurrent_weight
         membrane = membrane * kept + current
         spikes = spike(membrane - THRESHOLD)
-        return (membrane, decay * (1.0 - jax.lax.stop_gradient(spikes))), spikes
+        return (membrane, decay * (1.0 - jax.lax.stop_gradient(spikes)), spikes), spikes
 
     zeros = jnp.zeros_like(currents[0])
-    return jax.lax.scan(step, (zeros, zeros), currents)[1]
+    return jax.lax.scan(step, (zeros, zeros, zeros), currents)[1]
 
 
 def integrate(currents, decay):

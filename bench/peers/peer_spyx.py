@@ -27,6 +27,23 @@ class Lif(nnx.Module):
         return jnp.zeros((batch_size, self.size)), jnp.zeros((batch_size, self.size))
 
 
+class RecurrentLif(nnx.Module):
+    def __init__(self, size, decay, recurrent_weight):
+        self.size = size
+        self.decay = decay
+        self.recurrent = nnx.Linear(size, size, use_bias=False, rngs=nnx.Rngs(0))
+        self.recurrent.kernel[...] = jnp.asarray(recurrent_weight.T.copy())
+
+    def __call__(self, x, state):
+        membrane, kept, before = state
+        membrane = membrane * kept + x + self.recurrent(before)
+        spikes = spike(membrane - THRESHOLD)
+        return spikes, (membrane, self.decay * (1.0 - jax.lax.stop_gradient(spikes)), spikes)
+
+    def initial_state(self, batch_size):
+        return tuple(jnp.zeros((batch_size, self.size)) for _ in range(3))
+
+
 class LeakyIntegrator(nnx.Module):
     def __init__(self, size, decay):
         self.size = size
@@ -48,7 +65,9 @@ def build(case, variant, precision):
         linear.kernel[...] = jnp.asarray(weight.T.copy())
         linear.bias[...] = jnp.asarray(bias)
         last = index + 1 == len(case.weights)
-        modules += [linear, (LeakyIntegrator if last else Lif)(size, case.decay)]
+        own = case.recurrent_weights[index]
+        lif = Lif(size, case.decay) if own is None else RecurrentLif(size, case.decay, own)
+        modules += [linear, LeakyIntegrator(size, case.decay) if last else lif]
     structure, parameters = nnx.split(spyx.nn.Sequential(*modules))
 
     def forward(parameters, spikes):

@@ -3,7 +3,7 @@ loop through torch.compile, CHUNK steps in one kernel."""
 
 import torch
 from case import THRESHOLD
-from torch_parts import Trainer, configure, linear_layers, spike
+from torch_parts import Trainer, configure, linear_layers, recurrent_layers, spike
 
 CHUNK = 10  # steps compiled as one: more take minutes to compile, fewer are slower
 
@@ -33,7 +33,7 @@ def integrate(currents, decay):
     return torch.stack(membranes)
 
 
-def by_layers(layers, decays, dtype, compiled):
+def by_layers(layers, recurrent, decays, dtype, compiled):
     """`decays` has a number, or a tensor of one per neuron, for each layer."""
     torch._dynamo.config.recompile_limit = (
         64  # one per layer size, and first chunks differ; past it PyTorch goes on uncompiled
@@ -57,25 +57,39 @@ def by_layers(layers, decays, dtype, compiled):
             return integrator(currents.float(), decays[-1])
         return integrate(currents.float(), decays[-1])  # too many steps to compile as one
 
+    def recurrent_lif(currents, own, decay):
+        """The product with the input is made at once, that with the layer's own spikes step by step."""
+        membrane = torch.zeros_like(currents[0], dtype=torch.float32)
+        kept = torch.zeros_like(membrane)
+        now = torch.zeros_like(membrane)
+        spikes = []
+        for current in currents.unbind(0):
+            now, membrane, kept = lif_step(current + own(now), membrane, kept, decay, dtype)
+            spikes.append(now)
+        return torch.stack(spikes)
+
     def forward(spikes):
-        for layer, decay in zip(layers[:-1], decays[:-1], strict=True):
-            spikes = lif(layer(spikes), decay)
+        for layer, own, decay in zip(layers[:-1], recurrent[:-1], decays[:-1], strict=True):
+            spikes = lif(layer(spikes), decay) if own is None else recurrent_lif(layer(spikes), own, decay)
         return integrate_chunks(layers[-1](spikes))
 
     return forward
 
 
-def by_steps(layers, decay, dtype):
+def by_steps(layers, recurrent, decay, dtype):
     def forward(inputs):
         batch = inputs.shape[1]
         membranes = [torch.zeros(batch, layer.out_features) for layer in layers]
         kept = [torch.zeros(batch, layer.out_features) for layer in layers[:-1]]
+        before = [torch.zeros(batch, layer.out_features) for layer in layers[:-1]]
         outputs = []
         for spikes in inputs.unbind(0):
             for index, layer in enumerate(layers[:-1]):
-                spikes, membranes[index], kept[index] = lif_step(
-                    layer(spikes), membranes[index], kept[index], decay, dtype
-                )
+                current = layer(spikes)
+                if recurrent[index] is not None:
+                    current = current + recurrent[index](before[index])
+                spikes, membranes[index], kept[index] = lif_step(current, membranes[index], kept[index], decay, dtype)
+                before[index] = spikes
             membranes[-1] = membranes[-1] * decay + layers[-1](spikes)
             outputs.append(membranes[-1])
         return torch.stack(outputs)
@@ -85,10 +99,10 @@ def by_steps(layers, decay, dtype):
 
 def build(case, variant, precision):
     configure()
-    layers = linear_layers(case)
+    layers, recurrent = linear_layers(case), recurrent_layers(case)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     if variant == "steps":
-        forward = by_steps(layers, case.decay, dtype)
+        forward = by_steps(layers, recurrent, case.decay, dtype)
     else:
-        forward = by_layers(layers, [case.decay] * len(layers), dtype, compiled=variant == "compile")
-    return Trainer(case, forward, layers.parameters(), precision)
+        forward = by_layers(layers, recurrent, [case.decay] * len(layers), dtype, compiled=variant == "compile")
+    return Trainer(case, forward, [*layers.parameters(), *recurrent.parameters()], precision)

@@ -13,6 +13,7 @@ class Peer:
     variant: str
     packages: tuple
     precision: str = "fp32"
+    recurrent: bool = True  # has recurrent layers
 
 
 PEERS = {
@@ -23,10 +24,10 @@ PEERS = {
     "torch-layers-bf16": Peer("peer_torch", "layers", ("torch",), "bf16"),
     "torch-compile-bf16": Peer("peer_torch", "compile", ("torch",), "bf16"),
     "snntorch": Peer("peer_snntorch", "", ("torch", "snntorch")),
-    "spikingjelly": Peer("peer_spikingjelly", "", ("torch", "spikingjelly")),
-    "norse": Peer("peer_norse", "", ("torch", "norse")),
+    "spikingjelly": Peer("peer_spikingjelly", "", ("torch", "spikingjelly"), recurrent=False),
+    "norse": Peer("peer_norse", "", ("torch", "norse"), recurrent=False),
     "jax-steps": Peer("peer_jax", "steps", ("jax", "jaxlib", "optax")),
     "jax-layers": Peer("peer_jax", "layers", ("jax", "jaxlib", "optax")),
     "spyx": Peer("peer_spyx", "", ("jax", "jaxlib", "optax", "flax", "spyx")),
-    "brainevent": Peer("peer_brainevent", "", ("jax", "jaxlib", "optax", "brainevent", "numba")),
+    "brainevent": Peer("peer_brainevent", "", ("jax", "jaxlib", "optax", "brainevent", "numba"), recurrent=False),
 }

@@ -15,7 +15,8 @@ from registry import PEERS
 from report import cpu_name, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
-NETS = ("nmnist-mlp", "shd-mlp", "gesture-mlp", "wide", "small")
+RECURRENT_NETS = ("shd-rnn", "shd-rnn-small")
+NETS = ("nmnist-mlp", "shd-mlp", "gesture-mlp", "wide", "small", *RECURRENT_NETS)
 KEPT_OF_FIRST_ROUND = (
     "memory_after_import_bytes",
     "losses",
@@ -221,6 +222,8 @@ def compare(options, net, activity, threads, case):
         for name, result in measured.items():
             say(number, name, result)
         for name in options.peers:
+            if net in RECURRENT_NETS and not PEERS[name].recurrent:
+                continue
             if number > 0 and "error" in rounds[0][name]:  # it would only fail again
                 measured[name] = rounds[0][name]
                 continue

@@ -46,6 +46,19 @@ def linear_layers(case):
     return layers
 
 
+def recurrent_layers(case):
+    """Per layer what its own spikes add one step later, (size, size) without a bias, or None."""
+    layers = nn.ModuleList()
+    for weight in case.recurrent_weights:
+        if weight is None:
+            layers.append(None)
+            continue
+        layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+        layer.weight.data = torch.from_numpy(weight)
+        layers.append(layer)
+    return layers
+
+
 class Trainer:
     """`forward(spikes)` gives the readout's membrane potentials, (steps, batch, classes)."""
 

@@ -63,7 +63,7 @@ class Training:
             layers.append(layer)
             decay = tensors[name + ".decay"]
             decays.append(float(decay[0]) if (decay == decay[0]).all() else torch.from_numpy(decay))
-        self.forward = by_layers(layers, decays, torch.float32, compiled=variant == "compile")
+        self.forward = by_layers(layers, [None] * len(layers), decays, torch.float32, compiled=variant == "compile")
         spec = recipe.optimizer
         self.optimizer = torch.optim.AdamW(
             layers.parameters(),

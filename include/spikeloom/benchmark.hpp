@@ -19,6 +19,7 @@ struct BenchmarkNet {
   int steps = 100;
   int batch = 48;
   double input_activity = 0.02;
+  bool recurrent = false;  // its hidden layers are
 };
 
 const std::vector<BenchmarkNet>& benchmark_nets();
@@ -64,11 +65,12 @@ struct BenchmarkCase {
   int batch = 0;
   double decay = 0.0;  // of every membrane, the readout's too
   double learning_rate = 0.0;
-  std::vector<std::vector<float>> weights;    // per layer (size, inputs), row-major, scaled to the wanted activity
-  std::vector<std::vector<float>> biases;     // per layer (size)
-  std::vector<int> labels;                    // 3 * batch samples
-  std::vector<std::uint32_t> spike_counts;    // (samples, steps): input spikes of a step
-  std::vector<std::uint32_t> spike_channels;  // of all samples and steps in turn, ascending within a step
+  std::vector<std::vector<float>> weights;  // per layer (size, inputs), row-major, scaled to the wanted activity
+  std::vector<std::vector<float>> recurrent_weights;  // per layer (size, size), [to][from], or empty
+  std::vector<std::vector<float>> biases;             // per layer (size)
+  std::vector<int> labels;                            // 3 * batch samples
+  std::vector<std::uint32_t> spike_counts;            // (samples, steps): input spikes of a step
+  std::vector<std::uint32_t> spike_channels;          // of all samples and steps in turn, ascending within a step
 };
 
 BenchmarkCase benchmark_case(const BenchmarkOptions& options);

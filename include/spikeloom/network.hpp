@@ -13,6 +13,7 @@ enum class ResetKind { zero, subtract, subtract_after_decay, none };
 enum class SurrogateKind { superspike, triangle, box, quadratic, arctan };
 enum class InputScaling { none, leak };
 enum class InitKind { rate, lsuv, kaiming, uniform, normal };
+enum class RecurrentInitKind { orthogonal, normal };
 
 /// A constant that is one number for the layer (low == high) or drawn per neuron, uniformly in [low, high].
 struct Range {
@@ -33,7 +34,8 @@ struct SurrogateSpec {
   bool operator==(const SurrogateSpec&) const = default;
 };
 
-/// One layer: weights from the layer below (or from the data), and a population of equal neurons.
+/// One layer: weights from the layer below (or from the data), a population of equal neurons, and, if `recurrent`,
+/// weights from every neuron of it to every neuron of it, which its spikes reach one step later.
 struct LayerSpec {
   std::string name;
   NeuronKind neuron = NeuronKind::lif;
@@ -48,10 +50,13 @@ struct LayerSpec {
   double input_gain = 1.0;      // k, or with InputScaling::leak k = (1 - alpha) input_gain
   InputScaling input_scaling = InputScaling::none;
   bool bias = true;
+  bool recurrent = false;
   SurrogateSpec surrogate;
   InitKind init = InitKind::rate;
   double init_gain = 1.0;
   double init_rate = 0.02;  // target of InitKind::rate: spikes per neuron and step
+  RecurrentInitKind recurrent_init = RecurrentInitKind::orthogonal;
+  double recurrent_gain = 1.0;
   // Firing-rate regularisers on the mean rate r_j of neuron j over batch and steps: weight * mean_j max(0, lower -
   // r_j)^2, and the same above `upper`.
   double rate_lower = 0.0;

@@ -30,8 +30,8 @@ void relax() {
 }
 
 /// Waits until `value` is no longer `old`.
-void wait_while_equal(const std::atomic<unsigned>& value, unsigned old) {
-  for (int i = 0; i < kSpins; ++i) {
+void wait_while_equal(const std::atomic<unsigned>& value, unsigned old, int spins = kSpins) {
+  for (int i = 0; i < spins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return;
     relax();
   }
@@ -70,12 +70,19 @@ struct WorkerTeam::Shared {
       (*work)(worker);
     } catch (...) {
       errors[worker] = std::current_exception();
+      failed.store(true, std::memory_order_release);
+      meeting.fetch_add(1, std::memory_order_acq_rel);
+      meeting.notify_all();
     }
   }
 
   alignas(kCacheLine) std::atomic<unsigned> region{0};      // counts parallel regions; a change starts one
   alignas(kCacheLine) std::atomic<unsigned> unfinished{0};  // helpers still inside the region
   alignas(kCacheLine) std::atomic<bool> stop{false};
+  alignas(kCacheLine) std::atomic<unsigned> arrived{0};  // workers that wait in meet()
+  alignas(kCacheLine) std::atomic<unsigned> meeting{0};  // counts meetings, and failures, which end one too
+  std::atomic<bool> failed{false};
+  int meeting_spins = kSpins;
   const std::function<void(int)>* work = nullptr;
   std::vector<std::exception_ptr> errors;
   std::vector<std::thread> helpers;
@@ -86,6 +93,7 @@ WorkerTeam::WorkerTeam(int workers, bool pin) {
   shared_ = std::make_unique<Shared>(workers);
   shared_->helpers.reserve(workers - 1);
   pin = pin && workers <= available_cores() && workers > 1;
+  if (workers > available_cores()) shared_->meeting_spins = 0;  // whoever is waited for needs the core
   Shared* shared = shared_.get();
   const auto help = [shared](int worker) {
     for (unsigned seen = 0;;) {
@@ -116,6 +124,8 @@ int WorkerTeam::size() const { return static_cast<int>(shared_->errors.size()); 
 void WorkerTeam::run(const std::function<void(int)>& work) {
   Shared& shared = *shared_;
   shared.work = &work;
+  shared.failed.store(false, std::memory_order_relaxed);
+  shared.arrived.store(0, std::memory_order_relaxed);
   const auto helpers = static_cast<unsigned>(shared.helpers.size());
   if (helpers > 0) {
     shared.unfinished.store(helpers, std::memory_order_release);
@@ -131,6 +141,21 @@ void WorkerTeam::run(const std::function<void(int)>& work) {
     for (std::exception_ptr& other : shared.errors) other = nullptr;
     std::rethrow_exception(first);
   }
+}
+
+bool WorkerTeam::meet() {
+  Shared& shared = *shared_;
+  // Read before `failed` and before arriving: whatever ends this meeting from here on changes it.
+  const unsigned current = shared.meeting.load(std::memory_order_acquire);
+  if (shared.failed.load(std::memory_order_acquire)) return false;
+  if (shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<unsigned>(size())) {
+    shared.arrived.store(0, std::memory_order_relaxed);
+    shared.meeting.fetch_add(1, std::memory_order_acq_rel);
+    shared.meeting.notify_all();
+  } else {
+    wait_while_equal(shared.meeting, current, shared.meeting_spins);
+  }
+  return !shared.failed.load(std::memory_order_acquire);
 }
 
 void WorkerTeam::for_each(std::size_t count, const std::function<void(std::size_t, int)>& work) {

@@ -23,6 +23,10 @@ class WorkerTeam {
   /// is rethrown here.
   void run(const std::function<void(int worker)>& work);
 
+  /// Inside run: returns when every worker has called it as often as this one, for regions that need barriers of their
+  /// own. False: a worker has failed and will not come; the caller should return.
+  bool meet();
+
   /// Runs `work(item, worker)` for every item of [0, count), handed out one by one to whoever is free. Results must not
   /// depend on who does what.
   void for_each(std::size_t count, const std::function<void(std::size_t item, int worker)>& work);

@@ -7,11 +7,12 @@
 namespace spikeloom {
 namespace {
 
-/// Ranges of samples whose partial input gradients (one float for an event and a tile) fit the budget. The bits do not
-/// depend on the cut.
+/// Ranges of samples whose partial input gradients (one float for an event and a tile), and deltas where all tiles' are
+/// kept, fit the budget. The bits do not depend on the cut.
 std::vector<SampleRange> groups_within_budget(const LayerState& layer, const LayerState* below,
                                               const PassContext& context) {
-  if (!below) return {{0, context.samples}};
+  const int most = layer.recurrent() ? recurrent_group_size(layer, context) : context.samples;
+  if (!below) return ranges_of({0, context.samples}, most);
   const std::size_t events_allowed =
       std::max<std::size_t>(1, context.plan->partial_budget_bytes / (sizeof(float) * layer.tiles()));
   const auto events_before = [&](int sample) {
@@ -20,7 +21,9 @@ std::vector<SampleRange> groups_within_budget(const LayerState& layer, const Lay
   std::vector<SampleRange> groups;
   for (int first = 0; first < context.samples;) {
     int last = first + 1;
-    while (last < context.samples && events_before(last + 1) - events_before(first) <= events_allowed) ++last;
+    while (last < context.samples && last - first < most &&
+           events_before(last + 1) - events_before(first) <= events_allowed)
+      ++last;
     groups.push_back({first, last});
     first = last;
   }
@@ -94,20 +97,20 @@ class TileTurn {
   int width_;
 };
 
-/// A worker's transient gradient of the tile at hand, or the kept one.
-float* gradient_of(LayerState& layer, int tile, bool keep, bool first_group, WorkerScratch& scratch) {
-  float* gradient;
-  if (keep) {
-    gradient = layer.kept_gradient(tile);
-  } else {
-    scratch.gradient.reserve_discard(layer.tile_floats());
-    gradient = scratch.gradient.data();
-  }
+/// A worker's transient gradients of the tile at hand, or the kept ones.
+TileGradient gradient_of(LayerState& layer, int tile, bool keep, bool first_group, WorkerScratch& scratch) {
   if (first_group) std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
-  return gradient;
+  if (keep) return kept_gradients(layer, tile);
+  scratch.gradient.reserve_discard(layer.tile_floats());
+  scratch.recurrent_gradient.reserve_discard(layer.block_floats(ParameterKind::recurrent_weight));
+  return {scratch.gradient.data(), scratch.recurrent_gradient.data()};
 }
 
 }  // namespace
+
+TileGradient kept_gradients(LayerState& layer, int tile) {
+  return {layer.kept_gradient(tile), layer.kept_recurrent_gradient(tile)};
+}
 
 void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride,
                      const PassContext& context, WorkerScratch& scratch, kernels::Bf16Pair* half_rows) {
@@ -128,19 +131,26 @@ void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::
                             scratch.jumps.data(), half_rows);
 }
 
-void update_tile(LayerState& layer, int tile, float* gradient, const UpdateRule& rule, WorkerScratch& scratch) {
+void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,
+                 WorkerScratch& scratch) {
   const auto start = std::chrono::steady_clock::now();
   // A piece is in the first-level cache when its copy is made.
   constexpr int kInputsPerPiece = 32;
   for (int first = 0; first < layer.inputs(); first += kInputsPerPiece) {
     const int count = std::min(kInputsPerPiece, layer.inputs() - first);
     const std::size_t at = static_cast<std::size_t>(first) * layer.width();
-    rule.update->apply({rule.layer, tile, false}, at, layer.weights(tile) + at, gradient + at,
+    rule.update->apply({rule.layer, tile, ParameterKind::weight}, at, layer.weights(tile) + at, gradient.weight + at,
                        static_cast<std::size_t>(count) * layer.width());
     layer.round_weights(tile, first, count);
   }
-  if (layer.spec().bias)
-    rule.update->apply({rule.layer, tile, true}, 0, layer.bias(tile), layer.bias_gradient(tile), layer.width());
+  if (layer.recurrent()) {
+    rule.update->apply({rule.layer, tile, ParameterKind::recurrent_weight}, 0, layer.recurrent_weights(tile),
+                       gradient.recurrent_weight, layer.block_floats(ParameterKind::recurrent_weight));
+  }
+  if (layer.spec().bias) {
+    rule.update->apply({rule.layer, tile, ParameterKind::bias}, 0, layer.bias(tile), layer.bias_gradient(tile),
+                       layer.width());
+  }
   scratch.update_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -159,12 +169,29 @@ void distribute_to_tiles(LayerState& below, int sample, int steps, const float* 
     *cursors[below.active.ids[e] >> tile_bits]++ = gradient[e - offsets[0]];
 }
 
+namespace {
+
+/// Phase 1 of a recurrent layer, whose tiles need each other at every step: k delta of a group of samples, and the
+/// events that its own gradients are made from.
+TileRows delta_of_all_tiles(LayerState& layer, SampleRange group, std::span<const SampleRange> ranges,
+                            const PassContext& context) {
+  const std::size_t tile_floats = static_cast<std::size_t>(group.size()) * context.steps * layer.width();
+  context.shared->delta.reserve_discard(tile_floats * layer.tiles());
+  const TileRows rows{context.shared->delta.data(), static_cast<std::ptrdiff_t>(tile_floats), layer.width()};
+  recurrent_delta(layer, group, rows, context);
+  transpose_events(layer.spikes.view(layer.size()), context.steps, ranges, *context.team,
+                   context.shared->own_transposed, 1);
+  return rows;
+}
+
+}  // namespace
+
 void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context) {
   const std::vector<SampleRange> groups = groups_within_budget(layer, below, context);
   const bool keep = rule.update == nullptr || groups.size() > 1;
   const int range_size = std::max(1, context.plan->delta_rows / context.steps);
-  if (keep) layer.kept_gradient(0);  // allocated before the workers need it
+  if (keep) kept_gradients(layer, 0);  // allocated before the workers need it
   if (below) prepare_spike_gradient(*below);
   std::vector<TransposedEvents>& transposed = context.shared->transposed;
   AlignedBuffer<float>& partials = context.shared->partials;
@@ -172,6 +199,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
     const bool first = group.first == 0, last = group.last == context.samples;
     const std::vector<SampleRange> ranges = ranges_of(group, range_size);
     transpose_events(input, context.steps, ranges, *context.team, transposed);
+    const TileRows own_delta = layer.recurrent() ? delta_of_all_tiles(layer, group, ranges, context) : TileRows{};
     const auto row_of = [&](int sample) { return static_cast<std::size_t>(sample) * context.steps; };
     const std::uint32_t* active = below ? below->active.offsets.data() : nullptr;
     const std::size_t events = below ? active[row_of(group.last)] - active[row_of(group.first)] : 0;
@@ -196,13 +224,19 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
       WorkerScratch& scratch = (*context.scratch)[worker];
       for (int tile = 0; tile < layer.tiles(); ++tile) {
         if (layer.owner(tile) != worker) continue;
-        float* gradient = gradient_of(layer, tile, keep, first, scratch);
+        const TileGradient gradient = gradient_of(layer, tile, keep, first, scratch);
         TileTurn turn(layer, tile, source, context, scratch);
-        for (const TransposedEvents& events_by_id : transposed) {
-          if (layer.half_rows()) {
-            accumulate(tile, events_by_id, layer.half_weights(tile), turn.half_delta(events_by_id.samples), gradient);
+        for (std::size_t range = 0; range < transposed.size(); ++range) {
+          const SampleRange samples = ranges[range];
+          if (layer.recurrent()) {
+            const float* delta = own_delta.at(tile, row_of(samples.first - group.first));
+            accumulate(tile, transposed[range], layer.weights(tile), delta, gradient.weight);
+            add_own_gradients(layer, tile, context.shared->own_transposed[range], context, delta, layer.width(),
+                              gradient.recurrent_weight);
+          } else if (layer.half_rows()) {
+            accumulate(tile, transposed[range], layer.half_weights(tile), turn.half_delta(samples), gradient.weight);
           } else {
-            accumulate(tile, events_by_id, layer.weights(tile), turn.delta(input, events_by_id.samples), gradient);
+            accumulate(tile, transposed[range], layer.weights(tile), turn.delta(input, samples), gradient.weight);
           }
         }
         if (last && rule.update) update_tile(layer, tile, gradient, rule, scratch);

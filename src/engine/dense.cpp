@@ -1,6 +1,7 @@
 // The dense path: all steps of a layer in matrix products (OpenBLAS), for layers too busy for lists, and as the honest
 // comparison. The neurons, the lists that are kept and the delta recursion are those of the sparse path; only what
-// multiplies by a weight matrix differs.
+// multiplies by a weight matrix differs. Recurrent weights, which are needed step by step, are multiplied by lists here
+// too: that is faster than a product of a few rows, so the comparison stays honest.
 //
 // Bits: each product is one single-threaded call on a block of columns that depends on the layer alone, so they do not
 // depend on the number of threads; they do depend on the CPU type, for which OpenBLAS chooses its kernels.
@@ -62,12 +63,23 @@ std::vector<SampleRange> row_groups(const PassContext& context) {
 
 void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
   AlignedBuffer<float>&weights = context.shared->weights, &spikes = context.shared->spikes;
+  AlignedBuffer<float>& currents = context.shared->currents;
   gather_weights(layer, context, weights);
   for (TileTrace& trace : layer.traces) trace.clear(context.rows(), layer.width());
   const Blocks blocks(layer);
   for (const SampleRange& group : row_groups(context)) {
     densify(input, group, context, spikes);
     const int rows = group.size() * context.steps;
+    if (layer.recurrent()) {
+      currents.reserve_discard(static_cast<std::size_t>(rows) * layer.stride());
+      context.team->for_each(blocks.count(), [&](std::size_t b, int) {
+        const int block = static_cast<int>(b), column = blocks.first_column(block);
+        matrix_product(false, false, rows, blocks.columns(block), input.neurons, spikes.data(), input.neurons,
+                       weights.data() + column, layer.stride(), 0.0f, currents.data() + column, layer.stride());
+      });
+      forward_recurrent_group(layer, group, {currents.data(), layer.width(), layer.stride()}, listing, context);
+      continue;
+    }
     context.team->for_each(blocks.count(), [&](std::size_t b, int worker) {
       const int block = static_cast<int>(b), columns = blocks.columns(block);
       WorkerScratch& scratch = (*context.scratch)[worker];
@@ -93,9 +105,25 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
 
 namespace {
 
+/// Deltas of a recurrent layer, and the gradients of its recurrent weights and biases.
+void recurrent_delta_of_group(LayerState& layer, SampleRange group, const PassContext& context, const TileRows& rows) {
+  recurrent_delta(layer, group, rows, context);
+  std::vector<TransposedEvents>& own = context.shared->own_transposed;
+  transpose_events(layer.spikes.view(layer.size()), context.steps, {&group, 1}, *context.team, own, 1);
+  layer.kept_recurrent_gradient(0);  // allocated before the workers need it
+  context.team->for_each(layer.tiles(), [&](std::size_t t, int) {
+    const int tile = static_cast<int>(t);
+    if (group.first == 0) std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
+    add_own_gradients(layer, tile, own.front(), context, rows.at(tile, 0), rows.row_stride,
+                      layer.kept_recurrent_gradient(tile));
+  });
+}
+
 /// Deltas of all tiles for a group of samples, (rows, stride).
 void delta_of_group(LayerState& layer, SampleRange group, const PassContext& context, AlignedBuffer<float>& delta) {
   delta.reserve_discard(static_cast<std::size_t>(group.size()) * context.steps * layer.stride());
+  if (layer.recurrent())
+    return recurrent_delta_of_group(layer, group, context, {delta.data(), layer.width(), layer.stride()});
   context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
     const int tile = static_cast<int>(t);
     WorkerScratch& scratch = (*context.scratch)[worker];
@@ -172,7 +200,7 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
     const float* from = gradient.data() + tile * layer.width();
     for (int in = 0; in < layer.inputs(); ++in, from += layer.stride(), to += layer.width())
       std::copy_n(from, layer.width(), to);
-    if (rule.update) update_tile(layer, tile, layer.kept_gradient(tile), rule, (*context.scratch)[worker]);
+    if (rule.update) update_tile(layer, tile, kept_gradients(layer, tile), rule, (*context.scratch)[worker]);
   });
 }
 

@@ -38,12 +38,13 @@ class Engine::Implementation {
 
   /// The one place where the order of a batch's work is said. Every call below ends in a barrier.
   ///
-  ///   1. forward, layer by layer from the input: tiles run all steps on their own, then their lists are merged
+  ///   1. forward, layer by layer from the input: tiles run all steps on their own, or, in a recurrent layer, step by
+  ///   step with each other (cohorts.hpp); then their lists are merged
   ///   2. rates -> gradient of the regularisers
   ///   3. output: last layer, loss and delta, sample by sample; dLoss/ds of the layer below at its active set; the last
   ///   layer's own update
-  ///   4. backward, layer by layer from the top: per tile delta, dLoss/ds below (with the weights of the forward pass),
-  ///   weight gradient, update
+  ///   4. backward, layer by layer from the top: delta, of all tiles step by step in a recurrent layer, else per tile;
+  ///   per tile dLoss/ds below (with the weights of the forward pass), weight gradients, update
   ///   5. with clipping, gradients are kept in 3 and 4, and the update follows once their norm is known
   BatchResult step(const SpikeBatch& batch, const ReadoutLoss& loss, bool train, ParameterUpdate* update,
                    double gradient_clip) {
@@ -80,7 +81,6 @@ class Engine::Implementation {
     }
     for (std::size_t l = spiking_layers; l-- > 0;)
       result.layers[l].backward_dense = backward(l, batch, at_once, context);
-    if (spiking_layers > 0) spare_active = std::move(layers[0].active);
     result.backward_seconds = seconds_since(start);
     for (const WorkerScratch& worker : scratch)
       result.update_seconds += worker.update_seconds / static_cast<double>(team.size());
@@ -118,7 +118,8 @@ class Engine::Implementation {
   bool backward(std::size_t l, const SpikeBatch& batch, ParameterUpdate* update, const PassContext& context) {
     const SpikeRows input = input_of(batch, l);
     LayerState* below = l > 0 ? &layers[l - 1] : nullptr;
-    spare_active = std::move(layers[l].active);
+    const bool needs_active = layers[l].recurrent();  // its own, for the delta recursion
+    if (!needs_active) release_active(layers[l]);
     if (below) list_active(*below, context);
     double busy = busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons);
     if (below) busy = (busy + busy_fraction(below->active.ids.size(), context.rows(), input.neurons)) / 2.0;
@@ -129,14 +130,20 @@ class Engine::Implementation {
     } else {
       backward_sparse(layers[l], input, below, {}, rule, context);
     }
+    if (needs_active) release_active(layers[l]);
     return dense;
   }
 
-  /// Only one layer's active set is listed at a time: they take turns with the storage.
+  /// Only one layer's active set is listed at a time, or two next to a recurrent layer: they take turns with the
+  /// storage.
   void list_active(LayerState& layer, const PassContext& context) {
-    layer.active = std::move(spare_active);
+    if (!spare_active.empty()) {
+      layer.active = std::move(spare_active.back());
+      spare_active.pop_back();
+    }
     merge_active(layer, context, layer.active);
   }
+  void release_active(LayerState& layer) { spare_active.push_back(std::move(layer.active)); }
 
   void check(const SpikeBatch& batch) const {
     if (batch.neurons != network.channels)
@@ -191,6 +198,7 @@ class Engine::Implementation {
       statistics.synaptic_operations = events * layer.size();
       if (l >= spiking_layers) continue;
       statistics.spikes = layer.spikes.ids.size();
+      if (layer.recurrent()) statistics.synaptic_operations += statistics.spikes * layer.size();
       for (const TileTrace& trace : layer.traces) statistics.active += trace.active_start.back();
       statistics.activity = static_cast<double>(statistics.spikes) / cells;
       statistics.active_fraction = static_cast<double>(statistics.active) / cells;
@@ -225,6 +233,18 @@ class Engine::Implementation {
     return total;
   }
 
+  /// A tile's kept gradients that belong to parameters, and their lengths.
+  static std::vector<std::pair<float*, std::size_t>> gradients_of(LayerState& layer, int tile) {
+    std::vector<std::pair<float*, std::size_t>> gradients;
+    float* const of_kind[] = {layer.kept_gradient(tile), layer.kept_recurrent_gradient(tile),
+                              layer.bias_gradient(tile)};
+    for (const ParameterKind kind : kParameterKinds) {
+      if (has_parameter(layer.spec(), kind))
+        gradients.emplace_back(of_kind[static_cast<int>(kind)], layer.block_floats(kind));
+    }
+    return gradients;
+  }
+
   /// The norm over all parameters is summed in double, tile by tile in order; then every tile is scaled and updated by
   /// its owner.
   void clip_and_update(ParameterUpdate& update, double gradient_clip) {
@@ -233,12 +253,9 @@ class Engine::Implementation {
       std::vector<double> parts(layer.tiles());
       team.for_each(layer.tiles(), [&](std::size_t t, int) {
         const int tile = static_cast<int>(t);
-        const float* gradient = layer.kept_gradient(tile);
-        for (std::size_t i = 0; i < layer.tile_floats(); ++i)
-          parts[t] += static_cast<double>(gradient[i]) * gradient[i];
-        if (!layer.spec().bias) return;
-        for (int i = 0; i < layer.width(); ++i)
-          parts[t] += static_cast<double>(layer.bias_gradient(tile)[i]) * layer.bias_gradient(tile)[i];
+        for (const auto& [gradient, count] : gradients_of(layer, tile)) {
+          for (std::size_t i = 0; i < count; ++i) parts[t] += static_cast<double>(gradient[i]) * gradient[i];
+        }
       });
       for (const double part : parts) sum_of_squares += part;
     }
@@ -249,12 +266,12 @@ class Engine::Implementation {
       team.run([&](int worker) {
         for (int tile = 0; tile < layer.tiles(); ++tile) {
           if (layer.owner(tile) != worker) continue;
-          float* gradient = layer.kept_gradient(tile);
           if (scale != 1.0f) {
-            for (std::size_t i = 0; i < layer.tile_floats(); ++i) gradient[i] *= scale;
-            for (int i = 0; i < layer.width(); ++i) layer.bias_gradient(tile)[i] *= scale;
+            for (const auto& [gradient, count] : gradients_of(layer, tile)) {
+              for (std::size_t i = 0; i < count; ++i) gradient[i] *= scale;
+            }
           }
-          update_tile(layer, tile, gradient, {&update, static_cast<int>(l)}, scratch[worker]);
+          update_tile(layer, tile, kept_gradients(layer, tile), {&update, static_cast<int>(l)}, scratch[worker]);
         }
       });
     }
@@ -264,14 +281,13 @@ class Engine::Implementation {
     gradient.layers.clear();
     for (LayerState& layer : layers) {
       LayerParameters& out = gradient.layers.emplace_back();
-      std::vector<const float*> weights, biases;
-      for (int tile = 0; tile < layer.tiles(); ++tile)
-        weights.push_back(layer.kept_gradient(tile)), biases.push_back(layer.bias_gradient(tile));
-      out.weight.resize(static_cast<std::size_t>(layer.size()) * layer.inputs());
-      layer.to_canonical(false, weights, out.weight.data());
-      if (!layer.spec().bias) continue;
-      out.bias.resize(layer.size());
-      layer.to_canonical(true, biases, out.bias.data());
+      for (std::size_t i = 0; const ParameterKind kind : kParameterKinds) {
+        if (!has_parameter(layer.spec(), kind)) continue;
+        std::vector<const float*> blocks;
+        for (int tile = 0; tile < layer.tiles(); ++tile) blocks.push_back(gradients_of(layer, tile)[i].first);
+        out.of(kind) = layer.to_canonical(kind, blocks);
+        ++i;
+      }
     }
   }
 
@@ -287,7 +303,7 @@ class Engine::Implementation {
   std::vector<WorkerScratch> scratch;
   SharedScratch shared;
   OutputStage output_stage;
-  SpikeLists spare_active;
+  std::vector<SpikeLists> spare_active;
   int last_samples = 0;  // of the last batch
   int last_steps = 0;
 
@@ -413,7 +429,7 @@ Parameters Engine::export_parameters() const {
 
 std::size_t Engine::block_size(BlockId block) const {
   const LayerState& layer = implementation_->layers.at(block.layer);
-  return block.bias ? layer.width() : layer.tile_floats();
+  return layer.block_floats(block.parameter);
 }
 
 std::vector<BlockId> Engine::blocks() const {
@@ -421,26 +437,22 @@ std::vector<BlockId> Engine::blocks() const {
   for (int l = 0; l < static_cast<int>(implementation_->layers.size()); ++l) {
     const LayerState& layer = implementation_->layers[l];
     for (int tile = 0; tile < layer.tiles(); ++tile) {
-      blocks.push_back({l, tile, false});
-      if (layer.spec().bias) blocks.push_back({l, tile, true});
+      for (const ParameterKind kind : kParameterKinds) {
+        if (has_parameter(layer.spec(), kind)) blocks.push_back({l, tile, kind});
+      }
     }
   }
   return blocks;
 }
 
-std::vector<float> Engine::gather_canonical(int layer, bool bias, const std::vector<const float*>& blocks) const {
-  const LayerState& state = implementation_->layers.at(layer);
-  std::vector<float> canonical(static_cast<std::size_t>(state.size()) * (bias ? 1 : state.inputs()));
-  state.to_canonical(bias, blocks, canonical.data());
-  return canonical;
+std::vector<float> Engine::gather_canonical(int layer, ParameterKind parameter,
+                                            const std::vector<const float*>& blocks) const {
+  return implementation_->layers.at(layer).to_canonical(parameter, blocks);
 }
 
-void Engine::scatter_canonical(int layer, bool bias, std::span<const float> canonical,
+void Engine::scatter_canonical(int layer, ParameterKind parameter, std::span<const float> canonical,
                                const std::vector<float*>& blocks) const {
-  const LayerState& state = implementation_->layers.at(layer);
-  if (canonical.size() != static_cast<std::size_t>(state.size()) * (bias ? 1 : state.inputs()))
-    throw InternalError("values of another layer");
-  state.from_canonical(bias, canonical.data(), blocks);
+  implementation_->layers.at(layer).from_canonical(parameter, canonical, blocks);
 }
 
 void Engine::set_window_low(double units_of_threshold) {

@@ -17,13 +17,13 @@
 
 namespace spikeloom {
 
-/// Where a block of parameters belongs. Blocks are a layer's tiles (weights, in tile order) and its biases; a block's
+/// Where a block of parameters belongs. Blocks are a tile's weights, its recurrent weights and its biases; a block's
 /// storage order is the engine's own, and so is that of whatever an optimiser keeps beside it.
-/// Engine::export_block_values turns it into the canonical order.
+/// Engine::gather_canonical turns it into the canonical order.
 struct BlockId {
   int layer = 0;
   int tile = 0;
-  bool bias = false;
+  ParameterKind parameter = ParameterKind::weight;
 };
 
 /// What happens to a block of parameters when its gradient is complete. Called by the worker that owns it, in pieces
@@ -41,7 +41,7 @@ struct LayerStatistics {
   double active_fraction = 0.0;  // |active set| per neuron, step and sample (0 when only the forward pass ran)
   std::uint64_t spikes = 0;
   std::uint64_t active = 0;
-  std::uint64_t synaptic_operations = 0;    // input events times outputs of the layer
+  std::uint64_t synaptic_operations = 0;    // input events, and own ones that come back, times outputs of the layer
   std::vector<std::uint32_t> spike_counts;  // per neuron of a spiking layer: spikes in the batch
   bool forward_dense = false;               // how the layer was computed in this batch
   bool backward_dense = false;
@@ -82,12 +82,12 @@ class Engine {
 
   /// Length of a block's storage, for optimisers.
   std::size_t block_size(BlockId block) const;
-  /// All blocks, in order of layer, tile, then bias.
+  /// All blocks, in order of layer, tile, then parameter.
   std::vector<BlockId> blocks() const;
-  /// Values that an optimiser keeps per block, from and to the canonical order ((size, inputs) for weights, (size) for
-  /// biases) of one layer.
-  std::vector<float> gather_canonical(int layer, bool bias, const std::vector<const float*>& blocks) const;
-  void scatter_canonical(int layer, bool bias, std::span<const float> canonical,
+  /// Values that an optimiser keeps per block, from and to the canonical order of LayerParameters.
+  std::vector<float> gather_canonical(int layer, ParameterKind parameter,
+                                      const std::vector<const float*>& blocks) const;
+  void scatter_canonical(int layer, ParameterKind parameter, std::span<const float> canonical,
                          const std::vector<float*>& blocks) const;
 
   /// Lower end of every spiking layer's surrogate window, in units of its threshold, for the batches to come
@@ -97,7 +97,8 @@ class Engine {
   /// Forward pass and loss; nothing is kept.
   BatchResult evaluate(const SpikeBatch& batch, const ReadoutLoss& loss);
   /// Forward pass of layers up to and including `layer`, recording it. For initialisation from data, and for `eval
-  /// --record`. With `input_current`, `membrane` holds the layer's input k (W s + b) instead.
+  /// --record`. With `input_current`, `membrane` holds the layer's input k (W s + b) instead,
+  /// without what comes back from the layer itself.
   LayerRecord record(const SpikeBatch& batch, int layer, bool spikes, bool membrane, bool input_current = false);
   /// One training step: forward, loss, backward; `update` is applied last. With `gradient_clip` > 0 the gradient is
   /// scaled to at most that global norm.

@@ -14,10 +14,15 @@ void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input
   const kernels::TraceOut out{trace.counts.data() + static_cast<std::size_t>(sample) * steps, scratch.codes.data(),
                               scratch.membranes.data()};
   const std::size_t entries = kernels::forward_spiking(width, input, layer.constants(tile, listing), steps, out);
+  append_entries(layer, tile, listing, scratch.codes.data(), scratch.membranes.data(), entries);
+}
 
+void append_entries(LayerState& layer, int tile, Listing listing, const std::uint8_t* codes, const float* membranes,
+                    std::size_t entries) {
+  TileTrace& trace = layer.traces[tile];
   std::size_t active = 0, spikes = 0;
   for (std::size_t e = 0; e < entries; ++e) {
-    const std::uint8_t code = scratch.codes[e];
+    const std::uint8_t code = codes[e];
     const std::uint32_t spiked = (code & kernels::kSpiked) != 0;
     active += (code & kernels::kActive) != 0;
     spikes += spiked;
@@ -25,14 +30,14 @@ void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input
   }
   const std::size_t start = trace.entry_start.back();
   trace.codes.resize(start + entries + kernels::kCodePadding);
-  std::copy_n(scratch.codes.data(), entries, trace.codes.data() + start);
+  std::copy_n(codes, entries, trace.codes.data() + start);
   if (listing == Listing::active) {
     trace.derivatives.resize(start + entries);
-    kernels::surrogate_derivatives(layer.spec().surrogate, static_cast<float>(layer.spec().threshold),
-                                   scratch.membranes.data(), entries, trace.derivatives.data() + start);
+    kernels::surrogate_derivatives(layer.spec().surrogate, static_cast<float>(layer.spec().threshold), membranes,
+                                   entries, trace.derivatives.data() + start);
   }
   if (listing == Listing::everything || (listing == Listing::active && layer.spec().reset_gradient)) {
-    trace.membranes.insert(trace.membranes.end(), scratch.membranes.data(), scratch.membranes.data() + entries);
+    trace.membranes.insert(trace.membranes.end(), membranes, membranes + entries);
   }
   trace.entry_start.push_back(start + entries);
   trace.active_start.push_back(trace.active_start.back() + active);
@@ -40,6 +45,7 @@ void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input
 }
 
 void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
+  if (layer.recurrent()) return forward_recurrent(layer, input, listing, context);
   context.team->run([&](int worker) {
     for (int tile = 0; tile < layer.tiles(); ++tile) {
       if (layer.owner(tile) != worker) continue;

@@ -41,10 +41,12 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
       width_(plan.tile_width),
       tiles_(plan.tiles),
       half_rows_(plan.half_rows),
+      step_schedule_(plan.step_schedule),
       owners_(plan.worker_of_tile),
       window_low_(std::numeric_limits<double>::quiet_NaN()),
       weights_(tiles_ * tile_floats()),
       half_weights_(half_rows_ ? weights_.size() / 2 : 0),
+      recurrent_weights_(tiles_ * block_floats(ParameterKind::recurrent_weight)),
       bias_(stride()),
       bias_gradient_(stride()),
       rate_gradient_(stride()),
@@ -63,6 +65,12 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
 float* LayerState::kept_gradient(int tile) {
   if (kept_gradient_.empty()) kept_gradient_ = AlignedBuffer<float>(weights_.size());
   return kept_gradient_.data() + tile * tile_floats();
+}
+
+float* LayerState::kept_recurrent_gradient(int tile) {
+  if (!recurrent()) return nullptr;
+  if (kept_recurrent_gradient_.empty()) kept_recurrent_gradient_ = AlignedBuffer<float>(recurrent_weights_.size());
+  return kept_recurrent_gradient_.data() + tile * block_floats(ParameterKind::recurrent_weight);
 }
 
 void LayerState::round_weights(int tile, int first, int count) {
@@ -103,17 +111,18 @@ void LayerState::set_window_low(double units_of_threshold) {
 }
 
 void LayerState::import_parameters(const LayerParameters& parameters) {
-  const std::size_t size = spec_->size;
-  if (parameters.weight.size() != size * inputs_ || parameters.decay.size() != size ||
-      (!parameters.bias.empty() && parameters.bias.size() != size)) {
+  if (parameters.decay.size() != static_cast<std::size_t>(spec_->size))
     throw InternalError("parameters of layer " + spec_->name + " have the wrong size");
-  }
-  std::vector<float*> weight_tiles, bias_tiles;
-  for (int tile = 0; tile < tiles_; ++tile) weight_tiles.push_back(weights(tile)), bias_tiles.push_back(bias(tile));
   weights_.fill(0.0f);
+  recurrent_weights_.fill(0.0f);
   bias_.fill(0.0f);
-  from_canonical(false, parameters.weight.data(), weight_tiles);
-  if (!parameters.bias.empty()) from_canonical(true, parameters.bias.data(), bias_tiles);
+  for (const ParameterKind kind : kParameterKinds) {
+    const std::vector<float>& canonical = parameters.of(kind);
+    if (canonical.empty() && kind != ParameterKind::weight) continue;
+    std::vector<float*> blocks;
+    for (int tile = 0; tile < tiles_; ++tile) blocks.push_back(values(kind, tile));
+    from_canonical(kind, canonical, blocks);
+  }
   for (int tile = 0; tile < tiles_; ++tile) round_weights(tile, 0, inputs_);
   decay_ = parameters.decay;
   set_window_low(window_low_);
@@ -121,28 +130,55 @@ void LayerState::import_parameters(const LayerParameters& parameters) {
 
 LayerParameters LayerState::export_parameters() const {
   LayerParameters parameters;
-  std::vector<const float*> weight_tiles, bias_tiles;
-  for (int tile = 0; tile < tiles_; ++tile) weight_tiles.push_back(weights(tile)), bias_tiles.push_back(bias(tile));
-  parameters.weight.resize(static_cast<std::size_t>(spec_->size) * inputs_);
-  to_canonical(false, weight_tiles, parameters.weight.data());
-  if (spec_->bias) {
-    parameters.bias.resize(spec_->size);
-    to_canonical(true, bias_tiles, parameters.bias.data());
+  for (const ParameterKind kind : kParameterKinds) {
+    if (!has_parameter(*spec_, kind)) continue;
+    std::vector<const float*> blocks;
+    for (int tile = 0; tile < tiles_; ++tile) blocks.push_back(const_cast<LayerState*>(this)->values(kind, tile));
+    parameters.of(kind) = to_canonical(kind, blocks);
   }
   parameters.decay = decay_;
   return parameters;
 }
 
-void LayerState::to_canonical(bool bias, std::span<const float* const> tiles, float* canonical) const {
-  const std::size_t rows = bias ? 1 : inputs_;
+std::size_t LayerState::rows_of(ParameterKind parameter) const {
+  switch (parameter) {
+    case ParameterKind::weight:
+      return inputs_;
+    case ParameterKind::recurrent_weight:
+      return spec_->recurrent ? spec_->size : 0;
+    case ParameterKind::bias:
+      return 1;
+  }
+  throw InternalError("unknown parameter");
+}
+
+float* LayerState::values(ParameterKind parameter, int tile) {
+  switch (parameter) {
+    case ParameterKind::weight:
+      return weights(tile);
+    case ParameterKind::recurrent_weight:
+      return recurrent_weights(tile);
+    case ParameterKind::bias:
+      return bias(tile);
+  }
+  throw InternalError("unknown parameter");
+}
+
+std::vector<float> LayerState::to_canonical(ParameterKind parameter, std::span<const float* const> tiles) const {
+  const std::size_t rows = rows_of(parameter);
+  std::vector<float> canonical(spec_->size * rows);
   for (std::size_t neuron = 0; neuron < static_cast<std::size_t>(spec_->size); ++neuron) {
     const float* tile = tiles[neuron / width_] + neuron % width_;
     for (std::size_t input = 0; input < rows; ++input) canonical[neuron * rows + input] = tile[input * width_];
   }
+  return canonical;
 }
 
-void LayerState::from_canonical(bool bias, const float* canonical, std::span<float* const> tiles) const {
-  const std::size_t rows = bias ? 1 : inputs_;
+void LayerState::from_canonical(ParameterKind parameter, std::span<const float> canonical,
+                                std::span<float* const> tiles) const {
+  const std::size_t rows = rows_of(parameter);
+  if (canonical.size() != spec_->size * rows)
+    throw InternalError(std::string(name_of(parameter)) + " of layer " + spec_->name + " has the wrong size");
   for (std::size_t neuron = 0; neuron < static_cast<std::size_t>(spec_->size); ++neuron) {
     float* tile = tiles[neuron / width_] + neuron % width_;
     for (std::size_t input = 0; input < rows; ++input) tile[input * width_] = canonical[neuron * rows + input];

@@ -47,8 +47,12 @@ class LayerState {
   int tiles() const { return tiles_; }
   int stride() const { return tiles_ * width_; }
   int owner(int tile) const { return owners_[tile]; }
+  bool recurrent() const { return spec_->recurrent; }
+  StepSchedule step_schedule() const { return step_schedule_; }
 
   std::size_t tile_floats() const { return static_cast<std::size_t>(inputs_) * width_; }
+  /// Floats of a tile's block of a parameter.
+  std::size_t block_floats(ParameterKind parameter) const { return rows_of(parameter) * width_; }
   float* weights(int tile) { return weights_.data() + tile * tile_floats(); }
   const float* weights(int tile) const { return weights_.data() + tile * tile_floats(); }
   /// Whether the list passes read bf16 copies, and the copy of a tile, (inputs, width / 2).
@@ -58,13 +62,18 @@ class LayerState {
   }
   /// Makes the copy of `count` rows of the tile's weights from the input `first` on, once the weights have changed.
   void round_weights(int tile, int first, int count);
+  /// (size, width): what a spike of any neuron of the layer adds to the tile one step later; null unless recurrent.
+  float* recurrent_weights(int tile) {
+    return recurrent() ? recurrent_weights_.data() + tile * block_floats(ParameterKind::recurrent_weight) : nullptr;
+  }
   float* bias(int tile) { return bias_.data() + tile * width_; }
   const float* bias(int tile) const { return bias_.data() + tile * width_; }
   float* bias_gradient(int tile) { return bias_gradient_.data() + tile * width_; }
   float* rate_gradient(int tile) { return rate_gradient_.data() + tile * width_; }
-  /// A gradient that outlives its tile's turn: with clipping, in several groups, and in dense mode. Allocated at first
-  /// use.
+  /// Gradients that outlive their tile's turn: with clipping, in several groups, and in dense mode. Allocated at first
+  /// use. Null if the layer is not recurrent.
   float* kept_gradient(int tile);
+  float* kept_recurrent_gradient(int tile);
 
   kernels::TileConstants constants(int tile, Listing listing = Listing::active) const;
   void set_window_low(double units_of_threshold);
@@ -73,29 +82,36 @@ class LayerState {
   LayerParameters export_parameters() const;
   const std::vector<float>& decay() const { return decay_; }
 
-  /// Between the canonical order of weights ((size, inputs) row-major) or biases and the tiles'.
-  void to_canonical(bool bias, std::span<const float* const> tiles, float* canonical) const;
-  void from_canonical(bool bias, const float* canonical, std::span<float* const> tiles) const;
+  /// Between the canonical order of a parameter (LayerParameters) and the tiles'.
+  std::vector<float> to_canonical(ParameterKind parameter, std::span<const float* const> tiles) const;
+  void from_canonical(ParameterKind parameter, std::span<const float> canonical, std::span<float* const> tiles) const;
 
   std::vector<TileTrace> traces;  // one per tile
   SpikeLists spikes;              // of the batch, all tiles
   SpikeLists active;              // likewise; only while the layer above is in its backward pass
 
  private:
+  /// Numbers per neuron of a parameter: what reaches it, or one bias.
+  std::size_t rows_of(ParameterKind parameter) const;
+  float* values(ParameterKind parameter, int tile);
+
   const LayerSpec* spec_;
   int inputs_;
   int width_;
   int tiles_;
   bool half_rows_;
+  StepSchedule step_schedule_;
   std::vector<int> owners_;
   std::vector<float> decay_;
   double window_low_;
   AlignedBuffer<float> weights_;                   // (tiles, inputs, width)
   AlignedBuffer<kernels::Bf16Pair> half_weights_;  // (tiles, inputs, width / 2) or empty
+  AlignedBuffer<float> recurrent_weights_;         // (tiles, size, width) or empty
   AlignedBuffer<float> bias_;                      // (tiles, width), as the next ones
   AlignedBuffer<float> bias_gradient_;
-  AlignedBuffer<float> rate_gradient_;  // dRegulariser/ds of each neuron, the same for every spike
-  AlignedBuffer<float> kept_gradient_;  // (tiles, inputs, width) or empty
+  AlignedBuffer<float> rate_gradient_;            // dRegulariser/ds of each neuron, the same for every spike
+  AlignedBuffer<float> kept_gradient_;            // (tiles, inputs, width) or empty
+  AlignedBuffer<float> kept_recurrent_gradient_;  // (tiles, size, width) or empty
   AlignedBuffer<float> decay_columns_, gain_, threshold_, spiked_slope_, spiked_offset_, window_low_columns_,
       window_high_;
   AlignedBuffer<float> plus_infinity_, minus_infinity_;  // width each

@@ -126,7 +126,7 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
   });
   if (!rule.update) return;
   for (int tile = 0; tile < last_->tiles(); ++tile)
-    update_tile(*last_, tile, last_->kept_gradient(tile), rule, (*context.scratch)[0]);
+    update_tile(*last_, tile, kept_gradients(*last_, tile), rule, (*context.scratch)[0]);
 }
 
 void OutputStage::backward_hidden(const SpikeRows& input, LayerState* below, const UpdateRule& rule,
@@ -147,7 +147,7 @@ void OutputStage::backward_hidden(const SpikeRows& input, LayerState* below, con
   backward_sparse(*hidden_, input, below, source, hidden_rule, context);
   if (!rule.update) return;
   for (int tile = 0; tile < last_->tiles(); ++tile)
-    update_tile(*last_, tile, last_->kept_gradient(tile), rule, (*context.scratch)[0]);
+    update_tile(*last_, tile, kept_gradients(*last_, tile), rule, (*context.scratch)[0]);
 }
 
 }  // namespace spikeloom

@@ -12,6 +12,27 @@
 
 namespace spikeloom {
 
+/// What the tiles of a recurrent layer tell each other from one step to the next. The buffers of even and odd steps
+/// take turns, so that one barrier a step is enough.
+struct StepExchange {
+  AlignedBuffer<std::uint64_t> spiked[2];  // forward: (tiles, samples, filled up to a cache line): columns that spiked
+  AlignedBuffer<float> partials[2];        // backward: (tiles, events, likewise): each tile's part of their dLoss/ds
+};
+
+/// What a worker needs to take samples through the steps of a recurrent layer.
+struct StepScratch {
+  StepExchange exchange;                // where the worker is alone with its samples
+  AlignedBuffer<float> state;           // (own tiles, samples, width): carry, or delta of the step after
+  AlignedBuffer<float> currents;        // (own tiles, some steps, samples, width): W s
+  AlignedBuffer<std::uint8_t> codes;    // samples * width: the entries of a step
+  AlignedBuffer<float> membranes;       // likewise
+  AlignedBuffer<float> spike_gradient;  // samples * width
+  std::vector<std::uint32_t> offsets;   // samples + 1: lists of a step, of all tiles
+  std::vector<std::uint32_t> ids;
+  std::vector<std::size_t> first_entry;   // (own tiles, samples): where the step's entries start in the tile's lists
+  std::vector<std::size_t> first_active;  // likewise, of active entries
+};
+
 /// Buffers that a worker reuses from batch to batch; nobody else touches them inside a region.
 struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<std::uint8_t> codes;           // steps * width
@@ -28,17 +49,31 @@ struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<std::uint32_t> entry_rows;  // of a tile's entries of a sample
   std::vector<kernels::TileList> tile_lists;  // one per tile, as the next
   std::vector<float*> cursors;
+  std::vector<std::size_t> places;  // one per sample of a cohort
+  AlignedBuffer<float> recurrent_gradient;  // (size, width): as gradient
+  StepScratch step;
   double update_seconds = 0.0;
+};
+
+/// Entries of a tile as a recurrent layer makes them: step by step, in each sample by sample.
+struct StagedEntries {
+  std::vector<std::uint8_t> codes;
+  std::vector<float> membranes;
 };
 
 /// Buffers of a pass that all workers fill together, one layer after the other, kept from batch to batch.
 struct SharedScratch {
   std::vector<TransposedEvents> transposed;
+  std::vector<TransposedEvents> own_transposed;  // of a recurrent layer's own spikes, one step later
+  std::vector<std::uint32_t> all_rows;           // 0, 1, 2, ...: the events of a bias
+  StepExchange exchange;                         // where all workers advance together
+  std::vector<StagedEntries> staged;             // (cohorts, tiles)
+  AlignedBuffer<float> delta;     // k delta of a group: of a recurrent layer (tiles, rows, width), dense (rows, stride)
   AlignedBuffer<float> partials;  // (tiles, events of a group): each tile's part of the gradient of the layer below
   // Of the dense mode, for the layer at hand:
   AlignedBuffer<float> weights;   // (inputs, stride)
   AlignedBuffer<float> spikes;    // (rows of a group, inputs)
-  AlignedBuffer<float> delta;     // (rows of a group, stride)
+  AlignedBuffer<float> currents;  // (rows of a group, stride): W s of a recurrent layer
   AlignedBuffer<float> gradient;  // (inputs, stride)
 };
 
@@ -60,6 +95,22 @@ struct UpdateRule {
   int layer = 0;                      // for BlockId
 };
 
+/// Where a tile's gradients are gathered.
+struct TileGradient {
+  float* weight = nullptr;
+  float* recurrent_weight = nullptr;  // null unless the layer is recurrent
+};
+
+/// Rows (sample, step) of all tiles, counted from the first of a group of samples.
+struct TileRows {
+  float* data = nullptr;
+  std::ptrdiff_t tile_stride = 0;
+  std::ptrdiff_t row_stride = 0;
+  float* at(int tile, std::size_t row) const {
+    return data + tile * tile_stride + static_cast<std::ptrdiff_t>(row) * row_stride;
+  }
+};
+
 // --- forward.cpp ---
 
 /// Forward pass of a spiking layer from spike lists: fills the tiles' traces, then the layer's lists.
@@ -71,6 +122,9 @@ void merge_active(const LayerState& layer, const PassContext& context, SpikeList
 /// Appends one sample to a tile's trace, reading its input from `input` (lists or currents).
 void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample,
                     int steps, WorkerScratch& scratch);
+/// Appends a sample's entries to a tile's trace; their counts are there already.
+void append_entries(LayerState& layer, int tile, Listing listing, const std::uint8_t* codes, const float* membranes,
+                    std::size_t entries);
 
 // --- backward.cpp ---
 
@@ -96,7 +150,29 @@ void prepare_spike_gradient(LayerState& layer);
 /// Writes the gradients of one sample's active neurons (in the order of below.active) to the traces' own lists.
 void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch);
 /// Hands a tile's weights and biases to the update.
-void update_tile(LayerState& layer, int tile, float* gradient, const UpdateRule& rule, WorkerScratch& scratch);
+void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,
+                 WorkerScratch& scratch);
+/// The gradients of a tile that outlive its turn.
+TileGradient kept_gradients(LayerState& layer, int tile);
+
+// --- recurrent_forward.cpp ---
+
+/// forward_sparse for a recurrent layer.
+void forward_recurrent(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context);
+/// One group of samples, whose W s are given: appends it to the traces.
+void forward_recurrent_group(LayerState& layer, SampleRange group, const TileRows& currents, Listing listing,
+                             const PassContext& context);
+
+// --- recurrent_backward.cpp ---
+
+/// Delta recursion of a group of samples of a recurrent layer, whose active set is listed: writes k delta to `rows`.
+void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows, const PassContext& context);
+/// Samples of a group whose deltas fit the budget.
+int recurrent_group_size(const LayerState& layer, const PassContext& context);
+/// Adds k delta of a range of samples, given as rows of one tile, to the gradients of the recurrent weights and the
+/// biases. `own` are the layer's own spikes in that range, one step later.
+void add_own_gradients(LayerState& layer, int tile, const TransposedEvents& own, const PassContext& context,
+                       const float* rows, std::ptrdiff_t stride, float* recurrent_gradient);
 
 // --- dense.cpp ---
 

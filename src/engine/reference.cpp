@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "network/neuron_constants.hpp"
 #include "network/scalar_models.hpp"
@@ -29,6 +30,13 @@ Number surrogate_derivative(const SurrogateSpec& surrogate, Number x) {
   return Number{0};
 }
 
+template <class Number>
+struct LayerGradient {
+  std::vector<Number>& weight;
+  std::vector<Number>& recurrent_weight;
+  std::vector<Number>& bias;
+};
+
 /// One layer over the whole batch; all arrays are (samples * steps, size).
 template <class Number>
 struct DenseLayer {
@@ -43,9 +51,19 @@ struct DenseLayer {
                ReferenceResult<Number>& result);
   /// From dLoss/ds (spiking) or dLoss/du to the gradients; returns dLoss/dinput.
   std::vector<Number> backward(const std::vector<Number>& input, const std::vector<Number>& from_above,
-                               std::size_t samples, int steps, std::vector<Number>& weight_gradient,
-                               std::vector<Number>& bias_gradient) const;
+                               std::size_t samples, int steps, LayerGradient<Number>& gradient) const;
   const std::vector<Number>& output() const { return spec.spiking() ? spike : membrane; }
+
+  /// delta[t] of neuron j, `at` its place at t, from dLoss/ds or dLoss/du and delta[t+1].
+  Number adjoint(std::size_t at, int j, Number gradient, Number later) const;
+  scalar::Lif::Constants<Number> lif(int j) const {
+    return {constants.decay[j], constants.gain[j], constants.threshold[j], constants.spiked_slope[j],
+            constants.spiked_offset[j]};
+  }
+  scalar::LeakyIntegrator::Constants<Number> integrator(int j) const { return {constants.decay[j], constants.gain[j]}; }
+  static Number weight(const std::vector<float>& matrix, int to, int from, int columns) {
+    return static_cast<Number>(matrix[static_cast<std::size_t>(to) * columns + from]);
+  }
 
   const LayerSpec& spec;
   int inputs;
@@ -85,24 +103,23 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
   std::vector<char> forced_spikes, forced_active;
   if (forced) forced_spikes = as_mask(forced->spikes, rows, size), forced_active = as_mask(forced->active, rows, size);
   for (std::size_t sample = 0; sample < samples; ++sample) {
-    for (int j = 0; j < size; ++j) {
-      const scalar::Lif::Constants<Number> lif{constants.decay[j], constants.gain[j], constants.threshold[j],
-                                               constants.spiked_slope[j], constants.spiked_offset[j]};
-      const scalar::LeakyIntegrator::Constants<Number> integrator{constants.decay[j], constants.gain[j]};
-      Number carry = 0;
-      for (std::size_t row = sample * steps; row < (sample + 1) * steps; ++row) {
+    std::vector<Number> carry(size, 0);
+    for (std::size_t row = sample * steps; row < (sample + 1) * steps; ++row) {
+      for (int j = 0; j < size; ++j) {
         Number current = parameters.bias.empty() ? Number{0} : static_cast<Number>(parameters.bias[j]);
-        for (int i = 0; i < inputs; ++i)
-          current += static_cast<Number>(parameters.weight[static_cast<std::size_t>(j) * inputs + i]) *
-                     input[row * inputs + i];
+        for (int i = 0; i < inputs; ++i) current += weight(parameters.weight, j, i, inputs) * input[row * inputs + i];
+        if (spec.recurrent && row > sample * steps) {
+          for (int i = 0; i < size; ++i)
+            current += weight(parameters.recurrent_weight, j, i, size) * spike[(row - 1) * size + i];
+        }
         const std::size_t at = row * size + j;
         if (!spec.spiking()) {
-          membrane[at] = scalar::LeakyIntegrator::integrate(integrator, carry, current);
-          carry = scalar::LeakyIntegrator::carry(integrator, membrane[at]);
+          membrane[at] = scalar::LeakyIntegrator::integrate(integrator(j), carry[j], current);
+          carry[j] = scalar::LeakyIntegrator::carry(integrator(j), membrane[at]);
           continue;
         }
-        const Number u = membrane[at] = scalar::Lif::integrate(lif, carry, current);
-        bool fires = scalar::Lif::fires(lif, u);
+        const Number u = membrane[at] = scalar::Lif::integrate(lif(j), carry[j], current);
+        bool fires = scalar::Lif::fires(lif(j), u);
         bool active = u > constants.window_low[j] && u <= constants.window_high[j];
         if (forced) {
           count_difference(fires, forced_spikes[at] != 0, u, constants.threshold[j], spec.threshold, result);
@@ -115,42 +132,47 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
         }
         spike[at] = fires ? 1 : 0;
         derivative[at] = active ? surrogate_derivative<Number>(spec.surrogate, u - constants.threshold[j]) : Number{0};
-        carry = scalar::Lif::carry(lif, u, fires);
+        carry[j] = scalar::Lif::carry(lif(j), u, fires);
       }
     }
   }
 }
 
 template <class Number>
+Number DenseLayer<Number>::adjoint(std::size_t at, int j, Number gradient, Number later) const {
+  if (!spec.spiking()) return scalar::LeakyIntegrator::adjoint(integrator(j), gradient, later);
+  const bool spiked = spike[at] != 0;
+  if (!spec.reset_gradient) return scalar::Lif::adjoint(lif(j), spiked, derivative[at] * gradient, later);
+  const Number jump = derivative[at] * scalar::Lif::reset_jump(lif(j), membrane[at]);
+  return scalar::Lif::adjoint_through_reset(lif(j), spiked, jump, derivative[at] * gradient, later);
+}
+
+template <class Number>
 std::vector<Number> DenseLayer<Number>::backward(const std::vector<Number>& input,
                                                  const std::vector<Number>& from_above, std::size_t samples, int steps,
-                                                 std::vector<Number>& weight_gradient,
-                                                 std::vector<Number>& bias_gradient) const {
-  weight_gradient.assign(static_cast<std::size_t>(size) * inputs, 0);
-  bias_gradient.assign(size, 0);
+                                                 LayerGradient<Number>& gradient) const {
+  gradient.weight.assign(static_cast<std::size_t>(size) * inputs, 0);
+  gradient.recurrent_weight.assign(spec.recurrent ? static_cast<std::size_t>(size) * size : 0, 0);
+  gradient.bias.assign(size, 0);
   std::vector<Number> input_gradient(samples * steps * inputs, 0);
   for (std::size_t sample = 0; sample < samples; ++sample) {
-    for (int j = 0; j < size; ++j) {
-      const scalar::Lif::Constants<Number> lif{constants.decay[j], constants.gain[j], constants.threshold[j],
-                                               constants.spiked_slope[j], constants.spiked_offset[j]};
-      const scalar::LeakyIntegrator::Constants<Number> integrator{constants.decay[j], constants.gain[j]};
-      Number delta = 0;
-      for (std::size_t row = (sample + 1) * steps; row-- > sample * steps;) {
+    std::vector<Number> delta(size, 0);
+    std::vector<Number> from_later(size, 0);  // dLoss/ds through the layer's own weights
+    for (std::size_t row = (sample + 1) * steps; row-- > sample * steps;) {
+      const std::vector<Number> from_itself = std::exchange(from_later, std::vector<Number>(size, 0));
+      for (int j = 0; j < size; ++j) {
         const std::size_t at = row * size + j;
-        if (!spec.spiking()) {
-          delta = scalar::LeakyIntegrator::adjoint(integrator, from_above[at], delta);
-        } else if (spec.reset_gradient) {
-          const Number jump = derivative[at] * scalar::Lif::reset_jump(lif, membrane[at]);
-          delta = scalar::Lif::adjoint_through_reset(lif, spike[at] != 0, jump, derivative[at] * from_above[at], delta);
-        } else {
-          delta = scalar::Lif::adjoint(lif, spike[at] != 0, derivative[at] * from_above[at], delta);
-        }
-        const Number scaled = constants.gain[j] * delta;
-        bias_gradient[j] += scaled;
+        delta[j] = adjoint(at, j, from_above[at] + from_itself[j], delta[j]);
+        const Number scaled = constants.gain[j] * delta[j];
+        gradient.bias[j] += scaled;
         for (int i = 0; i < inputs; ++i) {
-          const std::size_t weight = static_cast<std::size_t>(j) * inputs + i;
-          weight_gradient[weight] += scaled * input[row * inputs + i];
-          input_gradient[row * inputs + i] += scaled * static_cast<Number>(parameters.weight[weight]);
+          gradient.weight[static_cast<std::size_t>(j) * inputs + i] += scaled * input[row * inputs + i];
+          input_gradient[row * inputs + i] += scaled * weight(parameters.weight, j, i, inputs);
+        }
+        if (!spec.recurrent || row == sample * steps) continue;
+        for (int i = 0; i < size; ++i) {
+          gradient.recurrent_weight[static_cast<std::size_t>(j) * size + i] += scaled * spike[(row - 1) * size + i];
+          from_later[i] += scaled * weight(parameters.recurrent_weight, j, i, size);
         }
       }
     }
@@ -223,11 +245,13 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   }
 
   result.weight_gradient.resize(layers.size());
+  result.recurrent_weight_gradient.resize(layers.size());
   result.bias_gradient.resize(layers.size());
   for (std::size_t l = layers.size(); l-- > 0;) {
     if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradient);
-    gradient = layers[l].backward(input_of(l), gradient, samples, batch.steps, result.weight_gradient[l],
-                                  result.bias_gradient[l]);
+    LayerGradient<Number> of_layer{result.weight_gradient[l], result.recurrent_weight_gradient[l],
+                                   result.bias_gradient[l]};
+    gradient = layers[l].backward(input_of(l), gradient, samples, batch.steps, of_layer);
   }
   return result;
 }

@@ -30,7 +30,8 @@ template <class Number>
 struct ReferenceResult {
   double loss = 0.0;  // sum over samples
   double regulariser = 0.0;
-  std::vector<std::vector<Number>> weight_gradient;  // per layer (size, inputs) of mean loss + regulariser
+  std::vector<std::vector<Number>> weight_gradient;            // per layer (size, inputs) of mean loss + regulariser
+  std::vector<std::vector<Number>> recurrent_weight_gradient;  // (size, size), or empty
   std::vector<std::vector<Number>> bias_gradient;
   std::vector<std::uint64_t> spikes;      // per layer
   std::uint64_t differing_decisions = 0;  // where a forced decision is not the reference's own

@@ -41,9 +41,10 @@ struct TransposedEvents {
   std::vector<std::uint32_t> event_rows;
 };
 
-/// Sorts the events of `input` range by range, in parallel over the ranges.
+/// Sorts the events of `input` range by range, in parallel over the ranges. With `delay` an event counts that many
+/// steps later, and not at all beyond the last.
 void transpose_events(const SpikeRows& input, int steps, std::span<const SampleRange> ranges, WorkerTeam& team,
-                      std::vector<TransposedEvents>& out);
+                      std::vector<TransposedEvents>& out, int delay = 0);
 
 /// [0, samples) in ranges of `size`.
 std::vector<SampleRange> ranges_of(SampleRange samples, int size);

@@ -16,16 +16,23 @@ constexpr const char* kFormat = "spikeloom 1";
 
 using Shape = std::vector<std::uint64_t>;
 
-/// The tensors of a layer's parameters: said once for writing, reading and copying.
-template <class Visitor>
-void for_each_tensor(const NetworkSpec& network, Visitor visit) {
+Shape shape_of(const NetworkSpec& network, std::size_t layer, ParameterKind kind) {
+  const auto size = static_cast<std::uint64_t>(network.layers[layer].size);
+  if (kind == ParameterKind::bias) return {size};
+  return {size, parameter_columns(network, layer, kind)};
+}
+
+/// The tensors of a layer's parameters: said once for writing, reading and copying. visit(layer, name, shape, values).
+template <class LayerNumbers, class Visitor>
+void for_each_tensor(const NetworkSpec& network, LayerNumbers& layers, Visitor visit) {
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const LayerSpec& layer = network.layers[l];
-    const auto size = static_cast<std::uint64_t>(layer.size);
-    visit(l, layer.name + ".weight", Shape{size, static_cast<std::uint64_t>(network.inputs_of(l))},
-          &LayerParameters::weight);
-    if (layer.bias) visit(l, layer.name + ".bias", Shape{size}, &LayerParameters::bias);
-    if (layer.neuron != NeuronKind::linear) visit(l, layer.name + ".decay", Shape{size}, &LayerParameters::decay);
+    for (const ParameterKind kind : kParameterKinds) {
+      if (has_parameter(layer, kind))
+        visit(l, fmt::format("{}.{}", layer.name, name_of(kind)), shape_of(network, l, kind), layers[l].of(kind));
+    }
+    if (layer.neuron != NeuronKind::linear)
+      visit(l, layer.name + ".decay", Shape{static_cast<std::uint64_t>(layer.size)}, layers[l].decay);
   }
 }
 
@@ -35,20 +42,22 @@ void for_each_moment(const NetworkSpec& network, const Optimizer& optimizer, Vis
   for (std::size_t moment = 0; moment < optimizer.moment_names().size(); ++moment) {
     for (std::size_t l = 0; l < network.layers.size(); ++l) {
       const LayerSpec& layer = network.layers[l];
-      const auto size = static_cast<std::uint64_t>(layer.size);
-      const std::string name = fmt::format("optimizer.{}.{}", optimizer.moment_names()[moment], layer.name);
-      visit(moment, static_cast<int>(l), false, name + ".weight",
-            Shape{size, static_cast<std::uint64_t>(network.inputs_of(l))});
-      if (layer.bias) visit(moment, static_cast<int>(l), true, name + ".bias", Shape{size});
+      for (const ParameterKind kind : kParameterKinds) {
+        if (!has_parameter(layer, kind)) continue;
+        visit(moment, static_cast<int>(l), kind,
+              fmt::format("optimizer.{}.{}.{}", optimizer.moment_names()[moment], layer.name, name_of(kind)),
+              shape_of(network, l, kind));
+      }
     }
   }
 }
 
 void add_parameters(SafetensorsWriter& file, const Configuration& configuration, const Engine& engine) {
   Parameters parameters = engine.export_parameters();
-  for_each_tensor(configuration.network, [&](std::size_t l, const std::string& name, const Shape& shape, auto member) {
-    file.add(name, shape, std::move(parameters.layers[l].*member));
-  });
+  for_each_tensor(configuration.network, parameters.layers,
+                  [&](std::size_t, const std::string& name, const Shape& shape, std::vector<float>& values) {
+                    file.add(name, shape, std::move(values));
+                  });
   file.set("format", kFormat);
   file.set("configuration", training_hash(configuration));
 }
@@ -93,10 +102,11 @@ void write_checkpoint(const std::filesystem::path& path, const Configuration& co
   SafetensorsWriter file;
   add_parameters(file, configuration, engine);
   const Optimizer& optimizer = trainer.optimizer();
-  for_each_moment(
-      network, optimizer, [&](std::size_t moment, int layer, bool bias, const std::string& name, const Shape& shape) {
-        file.add(name, shape, engine.gather_canonical(layer, bias, optimizer.moment_blocks(moment, layer, bias)));
-      });
+  for_each_moment(network, optimizer,
+                  [&](std::size_t moment, int layer, ParameterKind kind, const std::string& name, const Shape& shape) {
+                    file.add(name, shape,
+                             engine.gather_canonical(layer, kind, optimizer.moment_blocks(moment, layer, kind)));
+                  });
   const TrainingState& state = trainer.state();
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const std::vector<std::uint8_t>& fired = state.totals.fired[l];
@@ -112,9 +122,10 @@ void write_checkpoint(const std::filesystem::path& path, const Configuration& co
 Parameters read_parameters(const SafetensorsReader& file, const NetworkSpec& network) {
   Parameters parameters;
   parameters.layers.resize(network.layers.size());
-  for_each_tensor(network, [&](std::size_t l, const std::string& name, const Shape& shape, auto member) {
-    parameters.layers[l].*member = file.read(name, shape);
-  });
+  for_each_tensor(network, parameters.layers,
+                  [&](std::size_t, const std::string& name, const Shape& shape, std::vector<float>& values) {
+                    values = file.read(name, shape);
+                  });
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     check_decays(file, network.layers[l], parameters.layers[l].decay);
     parameters.layers[l].decay.resize(network.layers[l].size, 0.0F);  // a linear layer has none in the file
@@ -153,10 +164,11 @@ void restore_checkpoint(const SafetensorsReader& file, const Configuration& conf
                                 trainer.samples()));
   engine.import_parameters(read_parameters(file, network));
   Optimizer& optimizer = trainer.optimizer();
-  for_each_moment(
-      network, optimizer, [&](std::size_t moment, int layer, bool bias, const std::string& name, const Shape& shape) {
-        engine.scatter_canonical(layer, bias, file.read(name, shape), optimizer.moment_blocks(moment, layer, bias));
-      });
+  for_each_moment(network, optimizer,
+                  [&](std::size_t moment, int layer, ParameterKind kind, const std::string& name, const Shape& shape) {
+                    engine.scatter_canonical(layer, kind, file.read(name, shape),
+                                             optimizer.moment_blocks(moment, layer, kind));
+                  });
   trainer.restore(std::move(state));
 }
 
@@ -165,20 +177,21 @@ MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkS
   result.weights.assign(network.layers.size(), false);
   std::vector<std::string> taken;
   std::vector<std::string> left;
-  for_each_tensor(network, [&](std::size_t l, const std::string& name, const Shape& shape, auto member) {
+  const auto take = [&](std::size_t l, const std::string& name, const Shape& shape, std::vector<float>& values) {
     const LayerSpec& layer = network.layers[l];
     const Range drawn = layer.decay_given ? layer.decay : layer.tau_mem_ms;
-    if (member == &LayerParameters::decay && drawn.low == drawn.high) return;
+    if (&values == &parameters.layers[l].decay && drawn.low == drawn.high) return;
     const TensorInfo* tensor = file.find(name);
     if (!tensor) return left.push_back(name + " (not in the file)");
     if (tensor->shape != shape) {
       return left.push_back(
           fmt::format("{} ({} in the file, {} here)", name, shape_text(tensor->shape), shape_text(shape)));
     }
-    parameters.layers[l].*member = file.read(name, shape);
-    if (member == &LayerParameters::weight) result.weights[l] = true;
+    values = file.read(name, shape);
+    if (&values == &parameters.layers[l].weight) result.weights[l] = true;
     taken.push_back(name);
-  });
+  };
+  for_each_tensor(network, parameters.layers, take);
   if (std::find(result.weights.begin(), result.weights.end(), true) == result.weights.end()) {
     throw UserError(fmt::format("{}: no weights match the network by name and shape; not taken: {}",
                                 file.path().string(), fmt::join(left, ", ")));

@@ -1,7 +1,8 @@
 // Checkpoints: weights in PyTorch's order, and beside them what a run needs to go on to the same bits.
 //
-//   <layer>.weight (N_out, N_in), <layer>.bias (N_out), <layer>.decay (N_out)      parameters
-//   optimizer.<moment>.<layer>.weight, optimizer.<moment>.<layer>.bias             moments: m and v, or momentum
+//   <layer>.weight (N_out, N_in), <layer>.recurrent_weight (N_out, N_out),         parameters
+//   <layer>.bias (N_out), <layer>.decay (N_out)
+//   optimizer.<moment>.<layer>.weight, .recurrent_weight, .bias                    moments: m and v, or momentum
 //   training.fired.<layer> (N_out)                                                 neurons that spiked so far in the
 //   running epoch
 //   __metadata__: format, configuration (hash), and counters and sums as whole numbers and hexadecimal floats (exact)

@@ -39,6 +39,46 @@ HWY_INLINE void input_of_step(const TileInput& input, const typename Rows::Eleme
     Rows::add(weights + std::size_t{*id} * (kVectors * kLanes / Rows::kColumnsPerElement), sum);
 }
 
+/// Columns of a tile, as bits.
+struct Columns {
+  std::uint64_t spiked = 0;
+  std::uint64_t active = 0;
+};
+
+/// One step of a tile of LIF neurons: `carry` goes from step to step.
+template <int kVectors>
+HWY_INLINE Columns lif_step(const TileConstants& c, const Lanes (&sum)[kVectors], Lanes (&carry)[kVectors],
+                            float* membranes) {
+  Columns columns;
+  SPIKELOOM_UNROLL
+  for (int i = 0; i < kVectors; ++i) {
+    const int at = i * kLanes;
+    const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at),
+                                          load(c.spiked_slope + at), load(c.spiked_offset + at)};
+    const Lanes membrane = Lif::integrate(constants, carry[i], sum[i]);
+    const LaneMask spiked = Lif::fires(constants, membrane);
+    const LaneMask active = (membrane > load(c.window_low + at)) & (membrane <= load(c.window_high + at));
+    carry[i] = Lif::carry(constants, membrane, spiked);
+    store(membrane, membranes + at);
+    columns.spiked |= bits_of(spiked) << at;
+    columns.active |= bits_of(active) << at;
+  }
+  return columns;
+}
+
+/// Lists the columns that spiked or are active, ascending; returns how many.
+HWY_INLINE std::size_t list_columns(Columns columns, const float* membranes, std::uint8_t* codes,
+                                    float* listed_membranes) {
+  std::size_t entries = 0;
+  for (std::uint64_t listed = columns.spiked | columns.active; listed != 0; listed &= listed - 1, ++entries) {
+    const int column = std::countr_zero(listed);
+    codes[entries] =
+        static_cast<std::uint8_t>(column | (columns.spiked >> column & 1) << 6 | (columns.active >> column & 1) << 7);
+    listed_membranes[entries] = membranes[column];
+  }
+  return entries;
+}
+
 template <int kWidth, class Rows>
 std::size_t spiking(const TileInput& input, const typename Rows::Element* weights, const TileConstants& c, int steps,
                     const TraceOut& out) {
@@ -51,29 +91,38 @@ std::size_t spiking(const TileInput& input, const typename Rows::Element* weight
   for (int step = 0; step < steps; ++step) {
     Lanes sum[kVectors];
     input_of_step<kVectors, Rows>(input, weights, step, sum);
-    std::uint64_t spiked_bits = 0;
-    std::uint64_t active_bits = 0;
+    const Columns columns = lif_step(c, sum, carry, membranes);
+    const std::size_t listed = list_columns(columns, membranes, out.codes + entries, out.membranes + entries);
+    out.counts[step] = static_cast<std::uint8_t>(listed);
+    entries += listed;
+  }
+  return entries;
+}
+
+template <int kWidth>
+std::size_t step_of_samples(const StepInput& input, const TileConstants& c, int samples, float* carry,
+                            const StepOut& out) {
+  constexpr int kVectors = kWidth / kLanes;
+  alignas(64) float membranes[kWidth];
+  std::size_t entries = 0;
+  for (int sample = 0; sample < samples; ++sample) {
+    const float* current = input.currents + sample * input.current_stride;
+    Lanes sum[kVectors], state[kVectors];
     SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
-      const int at = i * kLanes;
-      const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at),
-                                            load(c.spiked_slope + at), load(c.spiked_offset + at)};
-      const Lanes membrane = Lif::integrate(constants, carry[i], sum[i]);
-      const LaneMask spiked = Lif::fires(constants, membrane);
-      const LaneMask active = (membrane > load(c.window_low + at)) & (membrane <= load(c.window_high + at));
-      carry[i] = Lif::carry(constants, membrane, spiked);
-      store(membrane, membranes + at);
-      spiked_bits |= bits_of(spiked) << at;
-      active_bits |= bits_of(active) << at;
+      sum[i] = load(input.bias + i * kLanes) + load(current + i * kLanes);
+      state[i] = load(carry + sample * kWidth + i * kLanes);
     }
-    std::uint64_t listed = spiked_bits | active_bits;
-    out.counts[step] = static_cast<std::uint8_t>(std::popcount(listed));
-    for (; listed != 0; listed &= listed - 1, ++entries) {
-      const int column = std::countr_zero(listed);
-      out.codes[entries] =
-          static_cast<std::uint8_t>(column | (spiked_bits >> column & 1) << 6 | (active_bits >> column & 1) << 7);
-      out.membranes[entries] = membranes[column];
-    }
+    const std::uint32_t* end = input.ids + input.offsets[sample + 1];
+    for (const std::uint32_t* id = input.ids + input.offsets[sample]; id != end; ++id)
+      FullRows::add(input.recurrent_weights + std::size_t{*id} * kWidth, sum);
+    const Columns columns = lif_step(c, sum, state, membranes);
+    SPIKELOOM_UNROLL
+    for (int i = 0; i < kVectors; ++i) store(state[i], carry + sample * kWidth + i * kLanes);
+    const std::size_t listed = list_columns(columns, membranes, out.codes + entries, out.membranes + entries);
+    out.counts[sample * out.count_stride] = static_cast<std::uint8_t>(listed);
+    out.spiked[sample] = columns.spiked;
+    entries += listed;
   }
   return entries;
 }
@@ -130,6 +179,13 @@ std::size_t ForwardSpiking(int width, const TileInput& input, const TileConstant
   return spiking_of_width<ShiftedRows>(width, input, input.half_weights, constants, steps, out);
 }
 
+std::size_t ForwardStep(int width, const StepInput& input, const TileConstants& constants, int samples, float* carry,
+                        const StepOut& out) {
+  if (width == 64) return step_of_samples<64>(input, constants, samples, carry, out);
+  if (width == 32) return step_of_samples<32>(input, constants, samples, carry, out);
+  return step_of_samples<16>(input, constants, samples, carry, out);
+}
+
 void ForwardMembrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
                      std::ptrdiff_t stride) {
   if (width == 64) return membrane_only<64>(input, constants, steps, membrane, stride);
@@ -163,12 +219,18 @@ HWY_AFTER_NAMESPACE();
 namespace spikeloom::kernels {
 
 HWY_EXPORT(ForwardSpiking);
+HWY_EXPORT(ForwardStep);
 HWY_EXPORT(ForwardMembrane);
 HWY_EXPORT(SurrogateDerivatives);
 
 std::size_t forward_spiking(int width, const TileInput& input, const TileConstants& constants, int steps,
                             const TraceOut& out) {
   return HWY_DYNAMIC_DISPATCH(ForwardSpiking)(width, input, constants, steps, out);
+}
+
+std::size_t forward_step(int width, const StepInput& input, const TileConstants& constants, int samples, float* carry,
+                         const StepOut& out) {
+  return HWY_DYNAMIC_DISPATCH(ForwardStep)(width, input, constants, samples, carry, out);
 }
 
 void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,

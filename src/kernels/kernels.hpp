@@ -67,6 +67,33 @@ std::size_t forward_spiking(int width, const TileInput& input, const TileConstan
 void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
                       std::ptrdiff_t stride);
 
+/// What one step of many samples of a tile of a recurrent layer receives: `currents` are W s of the step, `ids` the
+/// layer's spikes of the step before, of sample s ids[offsets[s]] .. ids[offsets[s + 1]], ascending.
+struct StepInput {
+  const float* bias;
+  const float* currents;
+  std::ptrdiff_t current_stride;   // from sample to sample
+  const float* recurrent_weights;  // (neurons of the layer, width)
+  const std::uint32_t* offsets;
+  const std::uint32_t* ids;
+};
+
+/// What it gives: as TraceOut, of all samples one after the other, and the columns that spiked as bits, per sample.
+/// Room for samples * width codes and membranes.
+struct StepOut {
+  std::uint8_t* counts;
+  std::ptrdiff_t count_stride;  // from sample to sample
+  std::uint8_t* codes;
+  float* membranes;
+  std::uint64_t* spiked;
+};
+
+/// One step of many samples of a tile of LIF neurons: bias plus current, plus the rows of the recurrent weights in
+/// ascending id. `carry` (samples, width) is what the membranes hand on from step to step, 0 before the first. Returns
+/// the number of entries.
+std::size_t forward_step(int width, const StepInput& input, const TileConstants& constants, int samples, float* carry,
+                         const StepOut& out);
+
 /// h(u - threshold) of `count` membranes; no window.
 void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count,
                            float* derivatives);
@@ -106,7 +133,26 @@ void backward_spiking(int width, const TileConstants& constants, const TraceIn& 
                       const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
                       std::uint64_t* spike_masks, float* jumps, Bf16Pair* half_rows = nullptr);
 
-/// The same for leaky integrators: `rows` holds dLoss/du[t] on entry and k delta[t] on return.
+/// The entries of one step of many samples in the tile's lists: of sample s the counts[s * count_stride] from first[s]
+/// on.
+struct StepEntries {
+  const std::size_t* first;
+  const std::uint8_t* counts;
+  std::ptrdiff_t count_stride;
+  const std::uint8_t* codes;
+  const float* derivatives;
+  const float* membranes = nullptr;  // only with the gradient through the reset
+};
+
+/// One step of the delta recursion of many samples of a tile of LIF neurons. `spike_gradient` holds dLoss/ds of the
+/// step's active entries, sample after sample, all of it but `rate_gradient` (width). `delta` (samples, width) is
+/// delta[t + 1] on entry and delta[t] on return; k delta[t] goes to rows[s * stride + column]. `spike_masks` (samples)
+/// and, with entries.membranes, `jumps` (samples * width) are scratch.
+void backward_step(int width, const TileConstants& constants, const StepEntries& entries, const float* spike_gradient,
+                   const float* rate_gradient, int samples, float* delta, float* rows, std::ptrdiff_t stride,
+                   std::uint64_t* spike_masks, float* jumps);
+
+/// backward_spiking for leaky integrators: `rows` holds dLoss/du[t] on entry and k delta[t] on return.
 void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride,
                        float* bias_gradient);
 

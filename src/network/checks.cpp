@@ -76,6 +76,18 @@ std::optional<Conflict> check_values(const NetworkSpec& network) {
   return std::nullopt;
 }
 
+std::optional<Conflict> check_recurrence(const NetworkSpec& network) {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    if (!layer.recurrent || layer.spiking()) continue;
+    return Conflict{
+        {layer_key(i, "recurrent"), layer_key(i, "neuron")},
+        fmt::format("layers.{0}: recurrent = true needs a layer that spikes (neuron = \"lif\"), but {0} is {1}",
+                    layer.name, neuron_name(layer.neuron))};
+  }
+  return std::nullopt;
+}
+
 std::optional<Conflict> check_rates(const NetworkSpec& network) {
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const LayerSpec& layer = network.layers[i];
@@ -114,7 +126,7 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
 
 std::optional<Conflict> find_conflict(const NetworkSpec& network) {
   if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
-  for (const auto check : {check_values, check_names, check_order, check_rates}) {
+  for (const auto check : {check_values, check_names, check_order, check_recurrence, check_rates}) {
     if (auto conflict = check(network)) return conflict;
   }
   return std::nullopt;

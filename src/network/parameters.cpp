@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <spikeloom/error.hpp>
 #include "core/elementary.hpp"
 #include "core/random.hpp"
 
@@ -69,6 +70,17 @@ std::vector<float> orthogonal_weights(const RandomStream& random, std::size_t ou
   return weight;
 }
 
+std::vector<float> draw_recurrent_weights(const LayerSpec& layer, std::uint64_t seed) {
+  const RandomStream random(seed, "recurrent_weight/" + layer.name);
+  const auto size = static_cast<std::size_t>(layer.size);
+  if (layer.recurrent_init == RecurrentInitKind::orthogonal)
+    return orthogonal_weights(random, size, size, layer.recurrent_gain);
+  const double deviation = layer.recurrent_gain / std::sqrt(static_cast<double>(size));
+  std::vector<float> weight(size * size);
+  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(deviation * random.normal_at(i));
+  return weight;
+}
+
 std::vector<float> draw_weights(const LayerSpec& layer, std::size_t inputs, std::uint64_t seed) {
   const RandomStream random(seed, "weight/" + layer.name);
   const auto outputs = static_cast<std::size_t>(layer.size);
@@ -97,12 +109,61 @@ std::vector<float> draw_weights(const LayerSpec& layer, std::size_t inputs, std:
 
 }  // namespace
 
+std::string_view name_of(ParameterKind kind) {
+  switch (kind) {
+    case ParameterKind::weight:
+      return "weight";
+    case ParameterKind::recurrent_weight:
+      return "recurrent_weight";
+    case ParameterKind::bias:
+      return "bias";
+  }
+  throw InternalError("unknown parameter");
+}
+
+bool has_parameter(const LayerSpec& layer, ParameterKind kind) {
+  switch (kind) {
+    case ParameterKind::weight:
+      return true;
+    case ParameterKind::recurrent_weight:
+      return layer.recurrent;
+    case ParameterKind::bias:
+      return layer.bias;
+  }
+  throw InternalError("unknown parameter");
+}
+
+std::size_t parameter_columns(const NetworkSpec& network, std::size_t layer, ParameterKind kind) {
+  switch (kind) {
+    case ParameterKind::weight:
+      return static_cast<std::size_t>(network.inputs_of(layer));
+    case ParameterKind::recurrent_weight:
+      return static_cast<std::size_t>(network.layers[layer].size);
+    case ParameterKind::bias:
+      return 1;
+  }
+  throw InternalError("unknown parameter");
+}
+
+std::vector<float>& LayerParameters::of(ParameterKind kind) {
+  switch (kind) {
+    case ParameterKind::weight:
+      return weight;
+    case ParameterKind::recurrent_weight:
+      return recurrent_weight;
+    case ParameterKind::bias:
+      return bias;
+  }
+  throw InternalError("unknown parameter");
+}
+
 Parameters initial_parameters(const NetworkSpec& network, std::uint64_t seed) {
   Parameters parameters;
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const LayerSpec& layer = network.layers[l];
     LayerParameters& numbers = parameters.layers.emplace_back();
     numbers.weight = draw_weights(layer, static_cast<std::size_t>(network.inputs_of(l)), seed);
+    if (layer.recurrent) numbers.recurrent_weight = draw_recurrent_weights(layer, seed);
     if (layer.bias) numbers.bias.assign(layer.size, 0.0F);
     numbers.decay = draw_decays(network, layer, seed);
   }

@@ -74,15 +74,6 @@ std::filesystem::path resolve_path(const SettingTarget& target, const std::strin
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
 
-Setting only(SettingValue value, std::string allowed) {
-  Setting setting;
-  setting.takes_text = std::holds_alternative<std::string>(value);
-  setting.allowed = std::move(allowed);
-  setting.set = [=](const SettingTarget&, const SettingValue& given) { return given == value; };
-  setting.get = [=](const Configuration&, const LayerSpec*) -> std::optional<SettingValue> { return value; };
-  return setting;
-}
-
 Setting path(Place<Configuration, std::filesystem::path> place, std::string allowed) {
   Setting setting;
   setting.takes_text = true;

@@ -138,9 +138,6 @@ Setting choice(Place<Owner, Enum> place, std::vector<std::pair<std::string, Enum
   return setting;
 }
 
-/// A setting that has one value only in this version: saying it is allowed, saying another is not.
-Setting only(SettingValue value, std::string allowed);
-
 Setting path(Place<Configuration, std::filesystem::path> place, std::string allowed);
 Setting layer_name();
 Setting step_length();

@@ -115,7 +115,9 @@ void add_neuron(std::vector<Setting>& table) {
   add({"input_scaling", "", "leak makes k = (1 - alpha) input_gain."},
       choice(at(&LayerSpec::input_scaling), {{"none", InputScaling::none}, {"leak", InputScaling::leak}}));
   add({"bias", "", "A trained constant input per neuron, starting at 0."}, boolean(at(&LayerSpec::bias)));
-  add({"recurrent", "", "Connections within the layer."}, only(false, "false (this version has no recurrent layers)"));
+  add({"recurrent", "",
+       "Weights from every neuron of the layer to every neuron of it; a spike arrives one step later. lif."},
+      boolean(at(&LayerSpec::recurrent)));
 }
 
 void add_learning(std::vector<Setting>& table) {
@@ -146,6 +148,12 @@ void add_learning(std::vector<Setting>& table) {
   add({"init_gain", "", "Factor of the initial weights."}, number(at(&LayerSpec::init_gain), {0.0, 1e6, true}));
   add({"init_rate", "spikes per neuron and step", "Firing rate that init = \"rate\" aims at. lif."},
       number(at(&LayerSpec::init_rate), {0.0, 1.0, true, true}));
+  add({"recurrent_init", "",
+       "Initial recurrent weights: an orthogonal matrix, or normal with standard deviation 1/sqrt(size)."},
+      choice(at(&LayerSpec::recurrent_init),
+             {{"orthogonal", RecurrentInitKind::orthogonal}, {"normal", RecurrentInitKind::normal}}));
+  add({"recurrent_gain", "", "Factor of the initial recurrent weights."},
+      number(at(&LayerSpec::recurrent_gain), {0.0, 1e6}));
   add({"rate_lower", "spikes per neuron and step", "Mean rates below this are punished by rate_lower_weight. lif."},
       number(at(&LayerSpec::rate_lower), {0.0, 1.0}));
   add({"rate_lower_weight", "", "Weight of the mean over neurons of max(0, rate_lower - rate)^2; 0 is off. lif."},
@@ -266,7 +274,7 @@ void add_engine(std::vector<Setting>& table) {
              {{"auto", EngineMode::automatic}, {"sparse", EngineMode::sparse}, {"dense", EngineMode::dense}}));
   add({"precision", "",
        "bf16: list passes of spiking layers read weights and deltas as bf16 copies; sums, membranes, weights and "
-       "optimiser stay fp32."},
+       "optimiser stay fp32, and so do recurrent layers."},
       choice(at(&Configuration::engine, &EngineSpec::precision),
              {{"fp32", EnginePrecision::fp32}, {"bf16", EnginePrecision::bf16}}));
   add({"threads", "", "Worker threads; the results do not depend on them.", "0: all cores that the process may use"},

@@ -10,11 +10,19 @@
 
 namespace spikeloom {
 
+/// How the tiles of a recurrent layer keep step: each needs the spikes, and going back the deltas, that all others had
+/// one step before. Both give the same bits.
+enum class StepSchedule {
+  sample_major,  // a worker takes a whole sample through all steps, visiting all tiles in each: nobody waits
+  step_major,    // each worker keeps its tiles; all samples advance one step, then the workers meet
+};
+
 struct LayerPlan {
   int tile_width = 64;  // columns of a tile: 64, 32 or 16; follows from the network alone
   int tiles = 1;
   std::vector<int> worker_of_tile;
-  bool half_rows = false;  // the list passes read bf16 copies of weights and deltas
+  bool half_rows = false;                                   // the list passes read bf16 copies of weights and deltas
+  StepSchedule step_schedule = StepSchedule::sample_major;  // of a recurrent layer; follows from the network alone
 };
 
 struct Plan {
@@ -25,6 +33,9 @@ struct Plan {
                                      << 20;  // partial sums of the input gradient that may be alive at once
   int delta_rows =
       1024;  // (sample, step) rows of delta that a worker holds at a time: 256 KB for a tile of 64, a share of the L2
+  int recurrent_samples = 256;  // samples that advance together at most: state of a step for each, 512 bytes a neuron
+  std::size_t recurrent_delta_bytes = std::size_t{64}
+                                      << 20;  // deltas of a recurrent layer that may be alive at once, all tiles
 };
 
 Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers,

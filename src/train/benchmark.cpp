@@ -56,6 +56,7 @@ Configuration configuration_of(const BenchmarkNet& net, const BenchmarkOptions& 
     layer.size = net.sizes[l];
     layer.decay_given = true;
     layer.init = InitKind::normal;
+    layer.recurrent = net.recurrent && !last;
   }
   configuration.optimizer.learning_rate = 1e-5;  // small, so that the activity stays where it was set
   configuration.training.batch_size = options.batch.value_or(net.batch);
@@ -140,6 +141,8 @@ const std::vector<BenchmarkNet>& benchmark_nets() {
       {"gesture-mlp", {4608, 1024, 512, 128, 11}, 1000, 48, 0.01},
       {"wide", {4096, 4096, 4096, 10}, 50, 48, 0.01},
       {"small", {700, 256, 20}, 100, 128, 0.05},
+      {"shd-rnn", {700, 1024, 20}, 100, 256, 0.05, true},
+      {"shd-rnn-small", {700, 256, 20}, 250, 128, 0.03, true},
   };
   return nets;
 }
@@ -188,6 +191,7 @@ BenchmarkCase benchmark_case(const BenchmarkOptions& options) {
   result.learning_rate = setup.configuration.optimizer.learning_rate;
   for (const LayerParameters& layer : setup.parameters.layers) {
     result.weights.push_back(layer.weight);
+    result.recurrent_weights.push_back(layer.recurrent_weight);
     result.biases.push_back(layer.bias);
   }
   for (std::size_t sample = 0; sample < setup.data.size(); ++sample) {

@@ -38,7 +38,7 @@ Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<BlockShape> blocks) 
   moments_ = AlignedBuffer<float>(floats);
   float* next = moments_.data();
   for (const BlockShape& shape : blocks) {
-    auto& layers = index_[shape.id.bias];
+    auto& layers = index_[static_cast<std::size_t>(shape.id.parameter)];
     if (layers.size() <= static_cast<std::size_t>(shape.id.layer)) layers.resize(shape.id.layer + 1);
     auto& tiles = layers[shape.id.layer];
     if (tiles.size() <= static_cast<std::size_t>(shape.id.tile)) tiles.resize(shape.id.tile + 1, kNoBlock);
@@ -53,7 +53,7 @@ Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<BlockShape> blocks) 
 }
 
 Optimizer::BlockState& Optimizer::state_of(BlockId block) {
-  return states_[index_[block.bias].at(block.layer).at(block.tile)];
+  return states_[index_[static_cast<std::size_t>(block.parameter)].at(block.layer).at(block.tile)];
 }
 
 void Optimizer::begin_step(double learning_rate) {
@@ -76,14 +76,15 @@ void Optimizer::begin_step(double learning_rate) {
 void Optimizer::apply(BlockId block, std::size_t first, float* values, const float* gradient, std::size_t count) {
   BlockState& state = state_of(block);
   if (first + count > state.shape.size) throw InternalError("a block changed its size");
+  const bool decays = block.parameter != ParameterKind::bias;
   BlockFault fault;
   if (spec_.kind == OptimizerKind::sgd) {
     SgdStep step = sgd_;
-    step.coupled_decay = block.bias ? 0.0F : decay_of_weights_;
+    step.coupled_decay = decays ? decay_of_weights_ : 0.0F;
     fault = sgd_step(step, values, gradient, state.moments[0] + first, count);
   } else {
     AdamStep step = adam_;
-    if (!block.bias) (spec_.kind == OptimizerKind::adamw ? step.keep : step.coupled_decay) = decay_of_weights_;
+    if (decays) (spec_.kind == OptimizerKind::adamw ? step.keep : step.coupled_decay) = decay_of_weights_;
     fault = adam_step(step, values, gradient, state.moments[0] + first, state.moments[1] + first, count);
   }
   if (state.fault == BlockFault::none) state.fault = fault;
@@ -93,7 +94,7 @@ void Optimizer::check(const NetworkSpec& network) const {
   for (const BlockState& state : states_) {
     if (state.fault == BlockFault::none) continue;
     const std::string parameter =
-        network.layers[state.shape.id.layer].name + (state.shape.id.bias ? ".bias" : ".weight");
+        fmt::format("{}.{}", network.layers[state.shape.id.layer].name, name_of(state.shape.id.parameter));
     if (state.fault == BlockFault::gradient) {
       throw NumericalError(fmt::format("training step {}: the gradient of {} is NaN or infinite", steps_, parameter));
     }
@@ -104,16 +105,17 @@ void Optimizer::check(const NetworkSpec& network) const {
   }
 }
 
-std::vector<const float*> Optimizer::moment_blocks(std::size_t moment, int layer, bool bias) const {
+std::vector<const float*> Optimizer::moment_blocks(std::size_t moment, int layer, ParameterKind parameter) const {
   std::vector<const float*> blocks;
-  if (index_[bias].size() <= static_cast<std::size_t>(layer)) return blocks;
-  for (const std::size_t state : index_[bias][layer]) blocks.push_back(states_[state].moments[moment]);
+  const auto& layers = index_[static_cast<std::size_t>(parameter)];
+  if (layers.size() <= static_cast<std::size_t>(layer)) return blocks;
+  for (const std::size_t state : layers[layer]) blocks.push_back(states_[state].moments[moment]);
   return blocks;
 }
 
-std::vector<float*> Optimizer::moment_blocks(std::size_t moment, int layer, bool bias) {
+std::vector<float*> Optimizer::moment_blocks(std::size_t moment, int layer, ParameterKind parameter) {
   std::vector<float*> blocks;
-  for (const float* block : std::as_const(*this).moment_blocks(moment, layer, bias))
+  for (const float* block : std::as_const(*this).moment_blocks(moment, layer, parameter))
     blocks.push_back(const_cast<float*>(block));
   return blocks;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,8 @@ class Optimizer final : public ParameterUpdate {
 
   /// Must precede each train_step: counts the step and fixes its numbers.
   void begin_step(double learning_rate);
-  /// Decoupled (adamw) or coupled (adam, sgd) weight decay goes to weights only. Called by several workers, each for
-  /// blocks of its own.
+  /// Decoupled (adamw) or coupled (adam, sgd) weight decay goes to weights and recurrent weights only. Called by
+  /// several workers, each for blocks of its own.
   void apply(BlockId block, std::size_t first, float* values, const float* gradient, std::size_t count) override;
   /// Throws NumericalError naming step, layer and parameter if the last step met or made NaN or infinity.
   void check(const NetworkSpec& network) const;
@@ -38,10 +39,10 @@ class Optimizer final : public ParameterUpdate {
 
   /// Names of the moments: {"m", "v"} for adam and adamw, {"momentum"} for sgd.
   const std::vector<std::string>& moment_names() const { return moment_names_; }
-  /// The blocks' state of one moment for a layer's weights or its biases, in the order that Engine::gather_canonical
-  /// wants. Empty without such blocks.
-  std::vector<const float*> moment_blocks(std::size_t moment, int layer, bool bias) const;
-  std::vector<float*> moment_blocks(std::size_t moment, int layer, bool bias);
+  /// The blocks' state of one moment for a parameter of a layer, in the order that Engine::gather_canonical wants.
+  /// Empty without such blocks.
+  std::vector<const float*> moment_blocks(std::size_t moment, int layer, ParameterKind parameter) const;
+  std::vector<float*> moment_blocks(std::size_t moment, int layer, ParameterKind parameter);
 
  private:
   struct BlockState {
@@ -56,7 +57,7 @@ class Optimizer final : public ParameterUpdate {
   std::vector<std::string> moment_names_;
   AlignedBuffer<float> moments_;  // of all blocks: one piece, so that it can have huge pages
   std::vector<BlockState> states_;
-  std::vector<std::vector<std::size_t>> index_[2];  // [bias][layer][tile] -> states_
+  std::vector<std::vector<std::size_t>> index_[std::size(kParameterKinds)];  // [parameter][layer][tile] -> states_
   std::int64_t steps_ = 0;
   AdamStep adam_;
   SgdStep sgd_;

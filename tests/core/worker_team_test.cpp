@@ -99,6 +99,51 @@ TEST_P(WorkerTeams, PassOnAnExceptionFromAnItem) {
                UserError);
 }
 
+TEST_P(WorkerTeams, MeetAfterEveryStep) {
+  WorkerTeam team(GetParam());
+  constexpr int kSteps = 300;
+  std::vector<int> steps(team.size(), 0);
+  std::atomic<int> out_of_step{0};
+  for (int again = 0; again < 2; ++again) {
+    std::fill(steps.begin(), steps.end(), 0);
+    team.run([&](int worker) {
+      for (int step = 1; step <= kSteps; ++step) {
+        steps[worker] = step;
+        if (!team.meet()) return;
+        for (const int other : steps) out_of_step += other != step;
+        if (!team.meet()) return;
+      }
+    });
+    for (const int step : steps) EXPECT_EQ(step, kSteps);
+  }
+  EXPECT_EQ(out_of_step, 0);
+}
+
+TEST_P(WorkerTeams, DoNotWaitForOneThatFailed) {
+  WorkerTeam team(GetParam());
+  for (int failing = 0; failing < team.size(); ++failing) {
+    std::atomic<int> let_go{0};
+    try {
+      team.run([&](int worker) {
+        for (int step = 0; step < 20; ++step) {
+          if (worker == failing && step == 7) throw std::runtime_error("at step 7");
+          if (!team.meet()) {
+            ++let_go;
+            return;
+          }
+        }
+      });
+      ADD_FAILURE() << "no exception reached the caller";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "at step 7");
+    }
+    EXPECT_EQ(let_go, team.size() - 1);
+    std::atomic<int> met{0};
+    team.run([&](int) { met += team.meet(); });  // the next region starts anew
+    EXPECT_EQ(met, team.size());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(OfSize, WorkerTeams, ::testing::Values(1, 2, 3, 7));
 
 TEST(WorkerTeam, OfNoWorkersIsABug) {

@@ -13,15 +13,18 @@
 namespace spikeloom::testing {
 namespace {
 
-/// Feed-forward net with every kind of layer that training knows: two spiking layers of several tiles each, and a
-/// readout.
-Case training_case(bool linear_on_integrator) {
+enum class Net { feed_forward, linear_on_integrator, recurrent };
+
+/// Nets with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
+Case training_case(Net net) {
+  const bool linear_on_integrator = net == Net::linear_on_integrator;
   Case test;
   test.network.channels = 130;
   test.network.layers.push_back(lif_layer("hidden1", 200));
   test.network.layers.push_back(lif_layer("hidden2", 150));
   test.network.layers[1].reset_gradient = true;
   test.network.layers[1].reset = ResetKind::subtract;
+  test.network.layers[0].recurrent = test.network.layers[1].recurrent = net == Net::recurrent;
   test.network.layers[0].rate_upper_weight = 1.0;
   test.network.layers[0].rate_upper = 0.01;
   if (linear_on_integrator)
@@ -60,6 +63,7 @@ std::vector<float> trained(const Case& test, const TrainingSetup& setup) {
   std::vector<float> all;
   for (const LayerParameters& layer : engine.export_parameters().layers) {
     all.insert(all.end(), layer.weight.begin(), layer.weight.end());
+    all.insert(all.end(), layer.recurrent_weight.begin(), layer.recurrent_weight.end());
     all.insert(all.end(), layer.bias.begin(), layer.bias.end());
   }
   return all;
@@ -69,7 +73,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-class Determinism : public ::testing::TestWithParam<std::tuple<EngineMode, bool>> {
+class Determinism : public ::testing::TestWithParam<std::tuple<EngineMode, Net>> {
  protected:
   EngineMode mode() const { return std::get<0>(GetParam()); }
   Case test_ = training_case(std::get<1>(GetParam()));
@@ -100,7 +104,10 @@ TEST_P(Determinism, WeightsDoNotDependOnGroupSizes) {
   const std::vector<float> usual = trained(test_, {mode(), 2});
   for (const int rows : {1, 40, 200, 100000}) {
     for (const std::size_t budget : {std::size_t{1}, std::size_t{1} << 15}) {
-      const auto groups = [=](Plan& plan) { plan.delta_rows = rows, plan.partial_budget_bytes = budget; };
+      const auto groups = [=](Plan& plan) {
+        plan.delta_rows = rows, plan.partial_budget_bytes = budget;
+        plan.recurrent_samples = 1 + rows / 40, plan.recurrent_delta_bytes = 4 * budget;
+      };
       EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 2, 0.0, groups})))
           << rows << " rows, " << budget << " bytes";
     }
@@ -115,13 +122,44 @@ TEST_P(Determinism, TrainingChangesTheWeights) {
   EXPECT_GT(changed, test_.parameters.layers[0].weight.size() / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
-                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense,
-                                                              EngineMode::automatic),
-                                            ::testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Determinism,
+    ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
+                       ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent)));
+
+TEST(StepSchedule, ChangesNoBit) {
+  const Case test = training_case(Net::recurrent);
+  for (const EngineMode mode : {EngineMode::sparse, EngineMode::dense}) {
+    const std::vector<float> usual = trained(test, {mode, 1});
+    for (const StepSchedule schedule : {StepSchedule::sample_major, StepSchedule::step_major}) {
+      for (const int workers : {1, 2, 5}) {
+        const auto change = [=](Plan& plan) {
+          for (LayerPlan& layer : plan.layers) layer.step_schedule = schedule;
+          plan.recurrent_samples = 4 * workers;
+        };
+        EXPECT_TRUE(same_bits(usual, trained(test, {mode, workers, 0.0, change})))
+            << workers << " threads, schedule " << static_cast<int>(schedule);
+      }
+    }
+  }
+}
+
+TEST(StepSchedule, FollowsFromTheNetworkAlone) {
+  const auto schedule_of = [](int size, int workers) {
+    NetworkSpec network;
+    network.channels = 10;
+    network.layers.push_back(lif_layer("hidden", size));
+    network.layers.back().recurrent = true;
+    return make_plan(network, EngineMode::sparse, workers).layers[0].step_schedule;
+  };
+  for (const int workers : {1, 2, 64}) {
+    EXPECT_EQ(schedule_of(256, workers), StepSchedule::sample_major);
+    EXPECT_EQ(schedule_of(1024, workers), StepSchedule::step_major);
+  }
+}
 
 TEST(Bf16, WeightsDoNotDependOnThreadsNorGroupSizes) {
-  const Case test = training_case(false);
+  const Case test = training_case(Net::feed_forward);
   TrainingSetup setup{.precision = EnginePrecision::bf16};
   const std::vector<float> one = trained(test, setup);
   EXPECT_FALSE(same_bits(one, trained(test, {}))) << "bf16 is no other computation than fp32?";
@@ -141,7 +179,8 @@ class InstructionSets : public ::testing::TestWithParam<EnginePrecision> {
 };
 
 TEST_P(InstructionSets, WeightsAreTheSameOnAllThatHaveFma) {
-  const Case test = training_case(false);
+  Case test = training_case(GetParam() == EnginePrecision::fp32 ? Net::recurrent : Net::feed_forward);
+  test.network.layers[1].recurrent = false;  // both kinds of layer
   std::vector<float> first;
   int compared = 0;
   for (const std::string& target : kernels::available_targets()) {

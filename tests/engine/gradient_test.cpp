@@ -92,6 +92,11 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
   Plan plan = make_plan(test.network, mode, workers, precision);
   plan.delta_rows = 64;
   plan.partial_budget_bytes = 1 << 16;
+  plan.recurrent_samples = 5;
+  plan.recurrent_delta_bytes = 1 << 18;
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    plan.layers[l].step_schedule = (l + workers) % 2 == 0 ? StepSchedule::sample_major : StepSchedule::step_major;
+  }
   Engine engine(test.network, plan, team);
   engine.import_parameters(test.parameters);
   engine.set_window_low(test.window_low);
@@ -129,6 +134,10 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
     const std::string& name = test.network.layers[l].name;
     expect_close(name + ".weight", precision, gradient.layers[l].weight, single.weight_gradient[l],
                  exact.weight_gradient[l]);
+    if (test.network.layers[l].recurrent) {
+      expect_close(name + ".recurrent_weight", precision, gradient.layers[l].recurrent_weight,
+                   single.recurrent_weight_gradient[l], exact.recurrent_weight_gradient[l]);
+    }
     if (test.network.layers[l].bias)
       expect_close(name + ".bias", precision, gradient.layers[l].bias, single.bias_gradient[l], exact.bias_gradient[l]);
   }
@@ -164,6 +173,8 @@ Case random_case(std::uint64_t number) {
         readout_layer("output", classes, readout == 2 ? NeuronKind::leaky_integrator : NeuronKind::linear));
     test.network.layers.back().bias = random.below(2) == 0;
   }
+  RandomStream recurrence(number, "recurrence");
+  for (LayerSpec& layer : test.network.layers) layer.recurrent = layer.spiking() && recurrence.below(3) == 0;
   test.loss.label_smoothing = pick(random, {0.0, 0.1});
   test.batch = random_batch(samples, steps, test.network.channels, classes, activity, RandomStream(number, "batch"));
   const Liveliness liveliness = number % 13 == 5   ? Liveliness::silent
@@ -207,7 +218,7 @@ TEST(Bf16, GradientEqualsTheDenseFloat64ReferenceOnRoundedWeights) {
   EXPECT_LT(static_cast<double>(totals.differing), 1e-4 * static_cast<double>(totals.decisions));
 }
 
-/// Every reset x surrogate x window x gradient through the reset, on one net of three layers.
+/// Every reset x surrogate x window x gradient through the reset, on one net of three layers, one of them recurrent.
 TEST(EveryNeuronSetting, GradientEqualsTheDenseFloat64Reference) {
   Totals totals;
   std::uint64_t number = 0;
@@ -228,6 +239,7 @@ TEST(EveryNeuronSetting, GradientEqualsTheDenseFloat64Reference) {
             layer.surrogate.window_low = low;
             layer.decay = {0.8, 0.9};
           }
+          test.network.layers[number % 2].recurrent = true;
           test.network.layers.push_back(readout_layer("output", 10, NeuronKind::leaky_integrator));
           test.batch = random_batch(9, 30, 45, 10, 0.1, RandomStream(number, "batch"));
           test.parameters =

@@ -16,12 +16,13 @@ struct Kept {
   double activity = 0.0;
 };
 
-Case wide_case(int steps, int samples) {
+Case wide_case(int steps, int samples, bool recurrent) {
   Case test;
   test.network.channels = 2312;
   for (const char* name : {"hidden1", "hidden2"}) {
     LayerSpec& layer = test.network.layers.emplace_back(lif_layer(name, 1471));
     layer.decay = {0.9, 0.9};
+    layer.recurrent = recurrent;
   }
   test.network.layers.push_back(readout_layer("output", 10, NeuronKind::leaky_integrator));
   test.batch = random_batch(samples, steps, 2312, 10, 0.02, RandomStream(1, "batch"));
@@ -46,8 +47,8 @@ void set_activity(Case& test, Engine& engine, double activity) {
 }
 
 /// Two hidden layers of 1471 neurons on 2312 channels, as for N-MNIST, at about `activity`.
-Kept keep(int steps, int samples, double activity) {
-  Case test = wide_case(steps, samples);
+Kept keep(int steps, int samples, double activity, bool recurrent = false) {
+  Case test = wide_case(steps, samples, recurrent);
   WorkerTeam team(2, false);
   Engine engine(test.network, make_plan(test.network, EngineMode::sparse, 2), team);
   set_activity(test, engine, activity);
@@ -61,6 +62,12 @@ TEST(SavedState, TakesAtMostATenthOfTheDenseStateAtTwoPercentActivity) {
   const Kept kept = keep(100, 48, 0.021);
   EXPECT_GT(kept.activity, 0.02);
   EXPECT_LT(kept.activity, 0.025);
+  EXPECT_LE(kept.bytes, 0.1 * kept.dense_bytes);
+}
+
+TEST(SavedState, OfRecurrentLayersIsNoLarger) {
+  const Kept kept = keep(100, 16, 0.021, true);
+  EXPECT_GT(kept.activity, 0.015);
   EXPECT_LE(kept.bytes, 0.1 * kept.dense_bytes);
 }
 

@@ -75,6 +75,13 @@ inline Parameters random_parameters(const NetworkSpec& network, double input_act
     const double scale = liveliness == Liveliness::silent ? 0.01 : 0.8;
     for (int i = 0; i < layer.size * inputs; ++i)
       out.weight.push_back(static_cast<float>(scale * spread * random.normal()));
+    if (layer.recurrent) {
+      // Over many steps, feedback that outgrows the leak would make gradients explode beyond what float32 holds.
+      const double feedback = network.steps > 20 ? 0.3 / memory : 0.8 / std::sqrt(0.1 * memory);
+      const double own_spread = feedback * layer.threshold / (gain * std::sqrt(layer.size));
+      for (int i = 0; i < layer.size * layer.size; ++i)
+        out.recurrent_weight.push_back(static_cast<float>(scale * own_spread * random.normal()));
+    }
     for (int j = 0; j < layer.size; ++j) {
       if (layer.bias)
         out.bias.push_back(static_cast<float>(liveliness == Liveliness::all_fire ? 3.0 * layer.threshold / gain

@@ -37,6 +37,7 @@ Parameters read_parameters(const NetworkSpec& network, const SafetensorsReader& 
   for (const LayerSpec& layer : network.layers) {
     LayerParameters& out = parameters.layers.emplace_back();
     out.weight = read_all(file, layer.name + ".weight");
+    if (layer.recurrent) out.recurrent_weight = read_all(file, layer.name + ".recurrent_weight");
     if (layer.bias) out.bias = read_all(file, layer.name + ".bias");
     out.decay = read_all(file, layer.name + ".decay");
   }
@@ -104,6 +105,10 @@ void write_gradients(const Configuration& configuration, const Parameters& param
     const LayerSpec& layer = network.layers[l];
     const Shape shape{static_cast<std::uint64_t>(layer.size), static_cast<std::uint64_t>(network.inputs_of(l))};
     tensors.emplace_back("grad." + layer.name + ".weight", shape, result.weight_gradient[l]);
+    if (layer.recurrent) {
+      tensors.emplace_back("grad." + layer.name + ".recurrent_weight", Shape{shape[0], shape[0]},
+                           result.recurrent_weight_gradient[l]);
+    }
     if (layer.bias) tensors.emplace_back("grad." + layer.name + ".bias", Shape{shape[0]}, result.bias_gradient[l]);
   }
   write_doubles(path, tensors);

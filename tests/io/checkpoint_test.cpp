@@ -55,6 +55,23 @@ TEST(StateText, EveryMissingOrMadeUpEntryIsRefusedByName) {
   }
 }
 
+TEST(Checkpoint, HoldsRecurrentWeightsAsPyTorchDoes) {
+  const TinyRun run;
+  run.train("out", {"layers.one.recurrent=true", "training.epochs=1"});
+  const SafetensorsReader file(run / "out" / "last.safetensors");
+  const std::vector<std::uint64_t> square{70, 70};
+  for (const char* name :
+       {"one.recurrent_weight", "optimizer.m.one.recurrent_weight", "optimizer.v.one.recurrent_weight"}) {
+    ASSERT_NE(file.find(name), nullptr) << name;
+    EXPECT_EQ(file.find(name)->shape, square) << name;
+  }
+  EXPECT_EQ(file.find("two.recurrent_weight"), nullptr);
+  const NetworkSpec network = run.configuration({"layers.one.recurrent=true"}).network;
+  const Parameters parameters = read_parameters(file, network);
+  EXPECT_EQ(parameters.layers[0].recurrent_weight, file.read("one.recurrent_weight", square));
+  EXPECT_NE(parameters.layers[0].recurrent_weight, initial_parameters(network, 3).layers[0].recurrent_weight);
+}
+
 TEST(TrainingHash, ForgetsOnlyWhatChangesNoBit) {
   const TinyRun run;
   const std::string hash = training_hash(run.configuration());

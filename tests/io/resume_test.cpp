@@ -55,6 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
                                              "training.epochs=5"},
                     std::vector<std::string>{"training.anneal_halving=9.5", "optimizer.schedule=\"cosine\"",
                                              "optimizer.warmup_steps=5"},
+                    std::vector<std::string>{"layers.one.recurrent=true", "optimizer.weight_decay=0.01"},
                     std::vector<std::string>{"augmentation.channel_shift=2", "augmentation.time_stretch=[0.8, 1.2]",
                                              "augmentation.drop=0.1"}));
 

@@ -156,6 +156,63 @@ TEST_P(OnEveryTarget, ForwardSpikingEqualsThePlainLoop) {
   }
 }
 
+/// `samples` samples step by step, with random currents and own spikes, and the same in a plain loop.
+TEST_P(OnEveryTarget, ForwardStepEqualsThePlainLoop) {
+  if (!has_fma()) GTEST_SKIP() << "without FMA a membrane at the threshold may fall on the other side";
+  constexpr int kSamples = 5;
+  for (const int width : {16, 32, 64}) {
+    const Tile tile(width, ResetKind::subtract);
+    const AlignedBuffer<float> currents = random_floats(kSteps * kSamples * width, "currents", 0.3);
+    AlignedBuffer<float> carry(kSamples * width);
+    std::vector<float> expected_carry(kSamples * width, 0.0f);
+    std::size_t all_entries = 0;
+    for (int step = 0; step < kSteps; ++step) {
+      RandomStream random(static_cast<std::uint64_t>(step), "own spikes");
+      std::vector<std::uint32_t> offsets{0}, ids;
+      for (int s = 0; s < kSamples; ++s) {
+        for (std::uint32_t id = 0; id < kInputs; ++id) {
+          if (random.uniform() < 0.05 * s) ids.push_back(id);
+        }
+        offsets.push_back(static_cast<std::uint32_t>(ids.size()));
+      }
+      const float* current = currents.data() + step * kSamples * width;
+      std::vector<std::uint8_t> counts(kSamples * 3, 99), codes(kSamples * width);
+      std::vector<float> membranes(kSamples * width);
+      std::vector<std::uint64_t> spiked(kSamples);
+      const std::size_t entries = forward_step(
+          width, {tile.bias.data(), current, width, tile.weights.data(), offsets.data(), ids.data()}, tile.constants(),
+          kSamples, carry.data(), {counts.data(), 3, codes.data(), membranes.data(), spiked.data()});
+
+      std::size_t entry = 0;
+      for (int s = 0; s < kSamples; ++s) {
+        std::uint64_t expected_spiked = 0;
+        const std::size_t first = entry;
+        for (int c = 0; c < width; ++c) {
+          float sum = tile.bias[c] + current[s * width + c];
+          for (std::uint32_t e = offsets[s]; e < offsets[s + 1]; ++e) sum += tile.weights[ids[e] * width + c];
+          const auto constants = tile.of_column(c);
+          float& carried = expected_carry[s * width + c];
+          const float u = scalar::Lif::integrate(constants, carried, sum);
+          const bool fires = scalar::Lif::fires(constants, u);
+          const bool active = u > tile.values.window_low[c] && u <= tile.values.window_high[c];
+          carried = scalar::Lif::carry(constants, u, fires);
+          EXPECT_EQ(carry[s * width + c], carried);
+          expected_spiked |= std::uint64_t{fires} << c;
+          if (!fires && !active) continue;
+          ASSERT_LT(entry, entries);
+          EXPECT_EQ(codes[entry], c | (fires ? kSpiked : 0) | (active ? kActive : 0));
+          EXPECT_EQ(membranes[entry++], u);
+        }
+        EXPECT_EQ(spiked[s], expected_spiked);
+        EXPECT_EQ(counts[s * 3], entry - first);
+      }
+      EXPECT_EQ(entry, entries);
+      all_entries += entries;
+    }
+    EXPECT_GT(all_entries, 100u);
+  }
+}
+
 TEST_P(OnEveryTarget, RowsAreExpandedFromCounts) {
   const std::vector<std::uint8_t> counts{0, 3, 0, 0, 8, 9, 64, 1, 0, 17, 0};
   std::vector<std::uint32_t> expected;
@@ -245,6 +302,44 @@ TEST_P(OnEveryTarget, BackwardSpikingEqualsThePlainLoop) {
           expect_same(rows[step * width + c], constants.gain * delta, 10.0);
         }
         expect_same(bias[c], sum, 100.0);
+      }
+    }
+  }
+}
+
+/// Two copies of a sample, taken back step by step, have the deltas that backward_spiking finds in one go.
+TEST_P(OnEveryTarget, BackwardStepsAreBackwardSpiking) {
+  for (const int width : {16, 32, 64}) {
+    for (const bool through_reset : {false, true}) {
+      const Tile tile(width, ResetKind::subtract);
+      const Trace trace = plain_forward(tile, Events(kSteps, kInputs, 0.1));
+      const AlignedBuffer<float> h = random_floats(trace.entries, "h"), ds = random_floats(trace.entries, "ds"),
+                                 rate = random_floats(width, "rate");
+      AlignedBuffer<float> expected(kSteps * width), jumps(kSteps * width), bias(width);
+      AlignedBuffer<std::uint64_t> masks(kSteps);
+      const std::vector<std::uint32_t> entry_rows = rows_of(trace);
+      const float* membranes = through_reset ? trace.membranes.data() : nullptr;
+      backward_spiking(width, tile.constants(),
+                       {trace.entries, entry_rows.data(), trace.codes.data(), h.data(), membranes}, ds.data(),
+                       rate.data(), kSteps, expected.data(), width, bias.data(), masks.data(), jumps.data());
+
+      AlignedBuffer<float> rows(2 * kSteps * width), delta(2 * width);
+      std::size_t first = trace.entries, active = 0;
+      for (std::size_t e = 0; e < trace.entries; ++e) active += (trace.codes[e] & kActive) != 0;
+      for (int step = kSteps - 1; step >= 0; --step) {
+        std::size_t active_here = 0;
+        for (int left = trace.counts[step]; left > 0; --left) active_here += (trace.codes[--first] & kActive) != 0;
+        active -= active_here;
+        std::vector<float> gradient(ds.data() + active, ds.data() + active + active_here);
+        gradient.insert(gradient.end(), ds.data() + active, ds.data() + active + active_here);
+        const std::size_t firsts[] = {first, first};
+        const StepEntries entries{firsts, trace.counts.data() + step, 0, trace.codes.data(), h.data(), membranes};
+        backward_step(width, tile.constants(), entries, gradient.data(), rate.data(), 2, delta.data(),
+                      rows.data() + step * width, kSteps * width, masks.data(), jumps.data());
+      }
+      for (int i = 0; i < kSteps * width; ++i) {
+        EXPECT_EQ(rows[i], expected[i]);
+        EXPECT_EQ(rows[kSteps * width + i], expected[i]);
       }
     }
   }

@@ -133,8 +133,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "window = [nan, 1.0] is not allowed: it must be [low, high] with low < high; inf and -inf are allowed"},
         BadLine{"reset = \"soft\"",
                 "reset = \"soft\" is not allowed: it must be one of zero, subtract, subtract_after_decay, none"},
-        BadLine{"recurrent = true",
-                "recurrent = true is not allowed: it must be false (this version has no recurrent layers)"}));
+        BadLine{"recurrent = 1", "recurrent = 1 is not allowed: it must be true or false"},
+        BadLine{"recurrent_init = \"uniform\"",
+                "recurrent_init = \"uniform\" is not allowed: it must be one of orthogonal, normal"}));
 
 TEST(ConfigurationErrors, AnUnknownPrecisionNamesTheKnownOnes) {
   EXPECT_EQ(error_of(kMinimal + "[engine]\nprecision = \"fp16\"\n"),
@@ -218,6 +219,12 @@ TEST(ConfigurationErrors, FoldAndTestExcludeEachOther) {
   EXPECT_CONTAINS(error_of(with_data("test = \"x\"\nfold = \"1/5\"")),
                   "config.toml:4: data.fold = \"1/5\" makes the test set from data.train");
   EXPECT_EQ(error_of(with_data("test = \"x\""), {"data.fold=1/5", "data.test="}), "");
+}
+
+TEST(ConfigurationErrors, OnlyLayersThatSpikeAreRecurrent) {
+  EXPECT_EQ(error_of(with_layer("recurrent = true")), "");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.readout.recurrent=true"}),
+                  "layers.readout: recurrent = true needs a layer that spikes (neuron = \"lif\"), but readout is li");
 }
 
 TEST(ConfigurationErrors, RatesAreInOrder) {

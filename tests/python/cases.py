@@ -12,6 +12,7 @@ LAYER_DEFAULTS = {
     "input_gain": 1.0,
     "input_scaling": "none",
     "bias": True,
+    "recurrent": False,
     "surrogate": "superspike",
     "surrogate_beta": 10.0,
     "surrogate_gamma": 0.3,
@@ -62,6 +63,9 @@ def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5
             / math.sqrt(inputs_of_layer * activity)
         )
         parameters[name + ".weight"] = random.normal(0.1 * spread, spread, (size, inputs_of_layer)).astype(np.float32)
+        if layer["recurrent"]:
+            own_spread = spread * math.sqrt(inputs_of_layer / size)
+            parameters[name + ".recurrent_weight"] = random.normal(0.0, own_spread, (size, size)).astype(np.float32)
         if layer["bias"]:
             parameters[name + ".bias"] = random.normal(0.0, 0.1 * spread, size).astype(np.float32)
         parameters[name + ".decay"] = (decay if layer["neuron"] != "linear" else 0.0 * decay).astype(np.float32)

@@ -51,14 +51,16 @@ def _input_gain(layer, decay):
     return (1.0 - decay) * layer["input_gain"] if layer["input_scaling"] == "leak" else layer["input_gain"]
 
 
-def run_lif(layer, weight, bias, decay, inputs):
-    """Spikes and membranes of a LIF layer."""
+def run_lif(layer, weight, recurrent_weight, bias, decay, inputs):
+    """Spikes and membranes of a LIF layer; `recurrent_weight` (to, from) or None."""
     gain, theta = _input_gain(layer, decay), layer["threshold"]
     u = torch.zeros(inputs.shape[0], weight.shape[0], dtype=inputs.dtype)
     s = torch.zeros_like(u)
     spikes, membranes = [], []
     for t in range(inputs.shape[1]):
         current = inputs[:, t] @ weight.T
+        if recurrent_weight is not None:
+            current = current + s @ recurrent_weight.T
         if bias is not None:
             current = current + bias
         r = s if layer["reset_gradient"] else s.detach()
@@ -155,15 +157,16 @@ def rate_regulariser(layer, spikes):
 def run(network, parameters, inputs, labels):
     """Mean loss of a batch with its regularisers (a scalar tensor), and the spikes and membranes of every layer.
 
-    `network` is a description as cases.py makes it; `parameters` holds tensors <layer>.weight, .bias (if any) and
-    .decay; `inputs` is (samples, steps, channels), `labels` (samples).
+    `network` is a description as cases.py makes it; `parameters` holds tensors <layer>.weight,
+    .recurrent_weight and .bias (if any) and .decay; `inputs` is (samples, steps, channels), `labels` (samples).
     """
     signal, regulariser, trace = inputs, 0.0, []
     for layer in network["layers"]:
         name = layer["name"]
         weight, bias, decay = parameters[name + ".weight"], parameters.get(name + ".bias"), parameters[name + ".decay"]
         if layer["neuron"] == "lif":
-            spikes, membranes = run_lif(layer, weight, bias, decay, signal)
+            recurrent_weight = parameters.get(name + ".recurrent_weight")
+            spikes, membranes = run_lif(layer, weight, recurrent_weight, bias, decay, signal)
             regulariser = regulariser + rate_regulariser(layer, spikes)
             signal = spikes
         else:

@@ -3,10 +3,10 @@
     reference_tool CONFIG IN OUT                  float64 dense reference: loss and gradients of one batch
     reference_tool CONFIG IN --train-steps N      N steps of the sparse engine and the optimiser on that batch
 
-CONFIG is a configuration file. IN is a safetensors file with <layer>.weight (outputs, inputs), <layer>.bias (if the
-layer has one) and <layer>.decay in float32, `input` (samples, steps, channels) of 0 and 1 in float32, and `labels` in
-int64. OUT is a safetensors file with `loss` (the mean over samples plus the regularisers), grad.<layer>.weight and
-grad.<layer>.bias, in float64. With --train-steps it prints the losses before each step as a JSON list.
+CONFIG is a configuration file. IN is a safetensors file with <layer>.weight (outputs, inputs), <layer>.recurrent_weight
+(outputs, outputs) and <layer>.bias (if the layer has them) and <layer>.decay in float32, `input` (samples, steps,
+channels) of 0 and 1 in float32, and `labels` in int64. OUT is a safetensors file with `loss` (the mean over samples plus
+the regularisers) and the gradients, grad.<layer>.weight and so on, in float64. With --train-steps it prints the losses before each step as a JSON list.
 """
 
 import json

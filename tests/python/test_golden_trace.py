@@ -46,7 +46,7 @@ def smallest_margin(trace):
 def torch_losses(description, parameters, inputs, labels):
     """The losses before each step, and the smallest margin on the way."""
     tensors = {name: torch.from_numpy(array.copy()).double() for name, array in parameters.items()}
-    weights = [t.requires_grad_() for name, t in tensors.items() if name.endswith(".weight")]
+    weights = [t.requires_grad_() for name, t in tensors.items() if name.endswith("weight")]
     biases = [t.requires_grad_() for name, t in tensors.items() if name.endswith(".bias")]
     optimizer = torch_optimizer(description["optimizer"], weights, biases)
     losses, margin = [], math.inf
@@ -60,9 +60,10 @@ def torch_losses(description, parameters, inputs, labels):
     return losses, margin
 
 
+@pytest.mark.parametrize("recurrent", (False, True), ids=("feedforward", "recurrent"))
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_ten_training_steps_follow_pytorch(reference_tool, tmp_path, kind):
-    hidden = {"size": 24, "window": [0.5, 1.5], "surrogate_beta": 5.0}
+def test_ten_training_steps_follow_pytorch(reference_tool, tmp_path, kind, recurrent):
+    hidden = {"size": 24, "window": [0.5, 1.5], "surrogate_beta": 5.0, "recurrent": recurrent}
     description = cases.network(
         [hidden, {**hidden, "size": 18}, {"neuron": "li", "size": 5}], steps=20, channels=30, optimizer=OPTIMIZERS[kind]
     )

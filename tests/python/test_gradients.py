@@ -123,6 +123,23 @@ def test_depth_and_time(reference_tool, tmp_path, spiking_layers, steps, reset_g
     check(reference_tool, tmp_path, description, samples=3, seed=steps)
 
 
+@pytest.mark.parametrize("spiking_layers", (1, 2, 3))
+@pytest.mark.parametrize("steps", (1, 2, 30))
+@pytest.mark.parametrize("reset_gradient", (False, True), ids=("detached", "full"))
+def test_recurrent_layers(reference_tool, tmp_path, spiking_layers, steps, reset_gradient):
+    layers = [
+        {**HIDDEN, "size": size, "reset": RESETS[i], "reset_gradient": reset_gradient, "recurrent": i != 1}
+        for i, size in enumerate((40, 33, 20)[:spiking_layers])
+    ]
+    description = cases.network(layers + [{"neuron": "li", "size": 6}], steps=steps, channels=40)
+    check(reference_tool, tmp_path, description, samples=3, seed=steps)
+
+
+def test_recurrent_output_layer(reference_tool, tmp_path):
+    layers = [{**HIDDEN, "size": 20}, {**HIDDEN, "size": 5, "recurrent": True}]
+    check(reference_tool, tmp_path, cases.network(layers, steps=15, channels=10, loss=COUNT_LOSSES[0]))
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_random_networks(reference_tool, tmp_path, seed):
     """Combinations that nobody thought of."""
@@ -141,6 +158,7 @@ def test_random_networks(reference_tool, tmp_path, seed):
             "reset": pick(RESETS),
             "reset_gradient": bool(random.integers(2)),
             "bias": bool(random.integers(2)),
+            "recurrent": bool(random.integers(2)),
             "input_gain": float(random.uniform(0.5, 3.0)),
             "input_scaling": pick(("none", "leak")),
         }

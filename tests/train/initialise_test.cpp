@@ -136,6 +136,34 @@ TEST(Initialise, LsuvKeepsRowsOrthogonal) {
   }
 }
 
+TEST(Initialise, RecurrentWeightsAreOrthogonalTimesTheirGain) {
+  NetworkSpec network = network_of(InitKind::normal, 60);
+  network.layers[0].recurrent = true;
+  network.layers[0].recurrent_gain = 0.5;
+  const Parameters parameters = initial_parameters(network, 1);
+  const std::vector<float>& weight = parameters.layers[0].recurrent_weight;
+  ASSERT_EQ(weight.size(), 100u * 100u);
+  for (const int a : {0, 3, 99}) {
+    for (const int b : {0, 50, 99}) {
+      double sum = 0.0;
+      for (int i = 0; i < 100; ++i) sum += static_cast<double>(weight[a * 100 + i]) * weight[b * 100 + i];
+      EXPECT_NEAR(sum, a == b ? 0.25 : 0.0, 1e-6);
+    }
+  }
+  network.layers[0].recurrent = false;
+  EXPECT_TRUE(initial_parameters(network, 1).layers[0].recurrent_weight.empty());
+  EXPECT_EQ(initial_parameters(network, 1).layers[0].weight, parameters.layers[0].weight)
+      << "recurrence changes no other number";
+}
+
+TEST(Initialise, RecurrentLayersReachTheirRate) {
+  const SpikeDataset data = noise(20, 60, 0.05);
+  NetworkSpec network = network_of(InitKind::rate, 60);
+  network.layers[0].recurrent = true;
+  Case made(network, data);
+  EXPECT_NEAR(made.engine.record(made.batch, 0, true, false).spikes.activity(), network.layers[0].init_rate, 0.004);
+}
+
 TEST(Initialise, SilentInputIsWarnedOfAndLeavesTheWeights) {
   const SpikeDataset data = noise(5, 60, 0.0);
   for (const InitKind init : {InitKind::rate, InitKind::lsuv}) {

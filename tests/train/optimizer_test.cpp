@@ -13,8 +13,9 @@
 namespace spikeloom {
 namespace {
 
-constexpr BlockId kWeights{0, 0, false};
-constexpr BlockId kBiases{0, 0, true};
+constexpr BlockId kWeights{0, 0, ParameterKind::weight};
+constexpr BlockId kRecurrentWeights{0, 0, ParameterKind::recurrent_weight};
+constexpr BlockId kBiases{0, 0, ParameterKind::bias};
 
 /// torch.optim's three optimisers, one parameter at a time, in double.
 struct NaiveOptimizer {
@@ -46,9 +47,9 @@ TEST_P(EveryOptimizer, FollowsTheNaiveDoubleOne) {
   spec.kind = GetParam();
   spec.weight_decay = 0.1;
   constexpr std::size_t kCount = 37;
-  Optimizer optimizer(spec, {{kWeights, kCount}, {kBiases, kCount}});
+  Optimizer optimizer(spec, {{kWeights, kCount}, {kRecurrentWeights, kCount}, {kBiases, kCount}});
   RandomStream random(5, "test");
-  for (const BlockId block : {kWeights, kBiases}) {
+  for (const BlockId block : {kWeights, kRecurrentWeights, kBiases}) {
     optimizer.set_steps(0);
     std::vector<NaiveOptimizer> naive(kCount, NaiveOptimizer{spec});
     std::vector<float> values(kCount);
@@ -60,7 +61,8 @@ TEST_P(EveryOptimizer, FollowsTheNaiveDoubleOne) {
       for (float& g : gradient) g = static_cast<float>(random.normal());
       optimizer.begin_step(rate);
       optimizer.apply(block, 0, values.data(), gradient.data(), kCount);
-      for (std::size_t i = 0; i < kCount; ++i) exact[i] = naive[i].step(exact[i], gradient[i], rate, block.bias);
+      const bool bias = block.parameter == ParameterKind::bias;
+      for (std::size_t i = 0; i < kCount; ++i) exact[i] = naive[i].step(exact[i], gradient[i], rate, bias);
     }
     for (std::size_t i = 0; i < kCount; ++i) EXPECT_NEAR(values[i], exact[i], 3e-6 * (1.0 + std::fabs(exact[i])));
   }
@@ -132,7 +134,7 @@ TEST_P(EveryOptimizer, NeverKeepsSubnormalMoments) {
     optimizer.begin_step(1e-3);
     optimizer.apply(kWeights, 0, values.data(), step == 0 ? kick.data() : nothing.data(), 4);
     for (std::size_t moment = 0; moment < optimizer.moment_names().size(); ++moment) {
-      const float* state = optimizer.moment_blocks(moment, 0, false)[0];
+      const float* state = optimizer.moment_blocks(moment, 0, ParameterKind::weight)[0];
       for (int i = 0; i < 4; ++i) ASSERT_TRUE(state[i] == 0.0F || std::isnormal(state[i])) << step;
     }
   }

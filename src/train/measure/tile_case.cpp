@@ -102,7 +102,7 @@ void TileCase::delta_tile() {
 
 double TileCase::entries() const {
   double entries = 0.0;
-  for (const TileTrace& trace : layer_.traces) entries += static_cast<double>(trace.codes.size());
+  for (const TileTrace& trace : layer_.traces) entries += static_cast<double>(trace.entry_start.back());
   return entries;
 }
 

@@ -1,0 +1,50 @@
+// The two schedules of a recurrent layer: which samples advance together on which tiles, and where workers meet.
+//
+//   sample_major   a sample is a cohort: its worker takes it through all steps, on all tiles in each
+//   step_major     a group of samples is a cohort: every worker takes it through all steps on its own tiles, and all
+//   meet
+//                  after each step
+//
+// What is computed, and in which order it is summed, is the same; so are the bits.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "engine/passes.hpp"
+
+namespace spikeloom {
+
+/// Samples that advance together, as one worker sees them.
+struct Cohort {
+  SampleRange samples;
+  int number = 0;              // of the cohort in its group
+  std::span<const int> tiles;  // the worker's
+  StepExchange* exchange = nullptr;
+  WorkerScratch* scratch = nullptr;
+  WorkerTeam* team = nullptr;  // null: the worker is alone with the cohort
+
+  std::size_t size() const { return static_cast<std::size_t>(samples.size()); }
+  /// Closes a step. False: another worker has failed, and nothing that follows counts.
+  bool meet() const { return !team || team->meet(); }
+};
+
+/// How many cohorts a group makes, and the samples of each.
+int cohort_count(const LayerState& layer, SampleRange group);
+SampleRange cohort_samples(const LayerState& layer, SampleRange group, int number);
+
+/// Calls `prepare` (room in the exchange) and then `advance` for every cohort of the group: `advance` by every worker
+/// that has a part in it.
+void for_each_cohort(const LayerState& layer, SampleRange group, const PassContext& context,
+                     const std::function<void(SampleRange samples, StepExchange& exchange)>& prepare,
+                     const std::function<void(const Cohort&)>& advance);
+
+/// `count` elements of a tile's row in an exchange, up to a whole number of cache lines, so that no two workers write
+/// one line.
+template <class T>
+std::size_t whole_lines(std::size_t count) {
+  constexpr std::size_t kPerLine = kCacheLine / sizeof(T);
+  return (count + kPerLine - 1) / kPerLine * kPerLine;
+}
+
+}  // namespace spikeloom

@@ -1,0 +1,178 @@
+// Backward pass of a recurrent layer: the delta recursion, step by step in one of two schedules (cohorts.hpp), and the
+// gradients of what is the layer's own. A neuron of the active set gets, beside dLoss/ds from above,
+//
+//   dS_i[t] += (k delta[t+1]) . R[i,:]
+//
+// in parts, one from each tile, added in tile order: the parts first, then to what comes from above.
+#include <algorithm>
+
+#include "engine/cohorts.hpp"
+
+namespace spikeloom {
+namespace {
+
+/// The most events that a step of the samples has.
+std::size_t largest_step(const SpikeLists& lists, SampleRange samples, int steps) {
+  std::size_t largest = 0;
+  for (int step = 0; step < steps; ++step) {
+    std::size_t events = 0;
+    for (int sample = samples.first; sample < samples.last; ++sample) {
+      const std::size_t row = static_cast<std::size_t>(sample) * steps + step;
+      events += lists.offsets[row + 1] - lists.offsets[row];
+    }
+    largest = std::max(largest, events);
+  }
+  return largest;
+}
+
+/// One worker's way back through the steps with one cohort.
+class DeltaWalk {
+ public:
+  DeltaWalk(LayerState& layer, SampleRange group, const TileRows& rows, const PassContext& context,
+            const Cohort& cohort)
+      : layer_(layer),
+        cohort_(cohort),
+        rows_(rows),
+        first_row_(static_cast<std::size_t>(cohort.samples.first - group.first) * context.steps),
+        step_(cohort.scratch->step),
+        steps_(context.steps),
+        width_(layer.width()),
+        samples_(cohort.size()) {
+    const std::size_t cells = cohort.tiles.size() * samples_;
+    step_.state.reserve_discard(cells * width_);
+    std::fill_n(step_.state.data(), cells * width_, 0.0f);
+    step_.spike_gradient.reserve_discard(samples_ * width_);
+    step_.offsets.assign(samples_ + 1, 0);
+    step_.ids.clear();
+    step_.first_entry.resize(cells);
+    step_.first_active.resize(cells);
+    for (std::size_t i = 0; i < cohort.tiles.size(); ++i) {
+      const TileTrace& trace = layer.traces[cohort.tiles[i]];
+      for (std::size_t s = 0; s < samples_; ++s) {
+        step_.first_entry[i * samples_ + s] = trace.entry_start[cohort.samples.first + s + 1];
+        step_.first_active[i * samples_ + s] = trace.active_start[cohort.samples.first + s + 1];
+      }
+    }
+    if (layer.spec().reset_gradient) cohort.scratch->jumps.reserve_discard(samples_ * width_);
+    cohort.scratch->spike_masks.reserve_discard(samples_);
+  }
+
+  void run() {
+    for (int step = steps_ - 1; step >= 0; --step) {
+      for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) retreat(i, step);
+      if (step == 0) return;
+      list_active(step - 1);
+      for (const int tile : cohort_.tiles) {
+        kernels::input_gradient(width_, layer_.recurrent_weights(tile), rows_.at(tile, first_row_ + step),
+                                steps_ * rows_.row_stride, samples_, step_.offsets.data(), step_.ids.data(),
+                                part_of(tile, step - 1));
+      }
+      if (!cohort_.meet()) return;
+    }
+  }
+
+ private:
+  /// A tile's part of the gradients of a step's events.
+  float* part_of(int tile, int step) {
+    const std::size_t size = cohort_.exchange->partials[step % 2].size() / layer_.tiles() / 16 * 16;
+    return cohort_.exchange->partials[step % 2].data() + tile * size;
+  }
+
+  /// delta of a step of the i-th own tile.
+  void retreat(std::size_t i, int step) {
+    const int tile = cohort_.tiles[i];
+    const TileTrace& trace = layer_.traces[tile];
+    const std::uint8_t* counts = trace.counts.data() + static_cast<std::size_t>(cohort_.samples.first) * steps_ + step;
+    std::size_t* first_entry = step_.first_entry.data() + i * samples_;
+    float* gradient = step_.spike_gradient.data();
+    for (std::size_t s = 0; s < samples_; ++s) {
+      std::size_t active = 0;
+      for (int left = counts[s * steps_]; left > 0; --left)
+        active += (trace.codes[--first_entry[s]] & kernels::kActive) != 0;
+      if (active == 0) continue;
+      const std::size_t first_active = step_.first_active[i * samples_ + s] -= active;
+      gradient = gather_gradients(tile, s, step, trace.spike_gradient.data() + first_active, active, gradient);
+    }
+    const kernels::StepEntries entries{first_entry,
+                                       counts,
+                                       steps_,
+                                       trace.codes.data(),
+                                       trace.derivatives.data(),
+                                       layer_.spec().reset_gradient ? trace.membranes.data() : nullptr};
+    kernels::backward_step(
+        width_, layer_.constants(tile), entries, step_.spike_gradient.data(), layer_.rate_gradient(tile),
+        static_cast<int>(samples_), step_.state.data() + i * samples_ * width_, rows_.at(tile, first_row_ + step),
+        steps_ * rows_.row_stride, cohort_.scratch->spike_masks.data(), cohort_.scratch->jumps.data());
+  }
+
+  /// dLoss/ds of a sample's active entries in a tile, from above and from the step after; returns where the next go.
+  float* gather_gradients(int tile, std::size_t s, int step, const float* from_above, std::size_t active,
+                          float* gradient) {
+    if (step + 1 == steps_) return std::copy_n(from_above, active, gradient);
+    const auto ids = step_.ids.begin();
+    const std::size_t event = std::lower_bound(ids + step_.offsets[s], ids + step_.offsets[s + 1],
+                                               static_cast<std::uint32_t>(tile * width_)) -
+                              ids;
+    for (std::size_t a = 0; a < active; ++a) {
+      float sum = part_of(0, step)[event + a];
+      for (int other = 1; other < layer_.tiles(); ++other) sum += part_of(other, step)[event + a];
+      *gradient++ = from_above[a] + sum;
+    }
+    return gradient;
+  }
+
+  /// The active set of a step, sample by sample.
+  void list_active(int step) {
+    step_.ids.clear();
+    for (std::size_t s = 0; s < samples_; ++s) {
+      const std::uint32_t* offsets = layer_.active.offsets.data() + (cohort_.samples.first + s) * steps_ + step;
+      step_.ids.insert(step_.ids.end(), layer_.active.ids.begin() + offsets[0], layer_.active.ids.begin() + offsets[1]);
+      step_.offsets[s + 1] = static_cast<std::uint32_t>(step_.ids.size());
+    }
+  }
+
+  LayerState& layer_;
+  const Cohort& cohort_;
+  const TileRows& rows_;
+  std::size_t first_row_;  // of the cohort in `rows`
+  StepScratch& step_;
+  int steps_;
+  int width_;
+  std::size_t samples_;
+};
+
+}  // namespace
+
+int recurrent_group_size(const LayerState& layer, const PassContext& context) {
+  const std::size_t sample_bytes = sizeof(float) * context.steps * static_cast<std::size_t>(layer.stride());
+  return static_cast<int>(
+      std::clamp<std::size_t>(context.plan->recurrent_delta_bytes / sample_bytes, 1, context.plan->recurrent_samples));
+}
+
+void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows, const PassContext& context) {
+  std::vector<std::uint32_t>& all_rows = context.shared->all_rows;
+  while (all_rows.size() < static_cast<std::size_t>(group.size()) * context.steps)
+    all_rows.push_back(static_cast<std::uint32_t>(all_rows.size()));
+  for_each_cohort(
+      layer, group, context,
+      [&](SampleRange samples, StepExchange& exchange) {
+        const std::size_t events = largest_step(layer.active, samples, context.steps);
+        for (AlignedBuffer<float>& partials : exchange.partials)
+          partials.reserve_discard(layer.tiles() * whole_lines<float>(events));
+      },
+      [&](const Cohort& cohort) { DeltaWalk(layer, group, rows, context, cohort).run(); });
+}
+
+void add_own_gradients(LayerState& layer, int tile, const TransposedEvents& own, const PassContext& context,
+                       const float* rows, std::ptrdiff_t stride, float* recurrent_gradient) {
+  const auto state = own.samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add;
+  kernels::weight_gradient(layer.width(), own.starts.data(), own.event_rows.data(), 0,
+                           static_cast<std::uint32_t>(layer.size()), rows, stride, state, recurrent_gradient);
+  // To a bias every row is an event.
+  const auto count = static_cast<std::uint32_t>(own.samples.size() * context.steps);
+  const std::uint32_t starts[] = {0, count};
+  kernels::weight_gradient(layer.width(), starts, context.shared->all_rows.data(), 0, 1, rows, stride,
+                           kernels::Gradient::add, layer.bias_gradient(tile));
+}
+
+}  // namespace spikeloom

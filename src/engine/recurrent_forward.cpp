@@ -1,0 +1,216 @@
+// Forward pass of a recurrent layer: I[t] = s_in[t] W + b + s[t-1] R, step by step in one of two schedules
+// (cohorts.hpp). The part of the layer below is made for some steps at a time, tile by tile, while the tile's W is
+// near; what the layer's own spikes add is made in the step. Sums run in this order: input events in ascending id, the
+// bias, own events in ascending id.
+#include <algorithm>
+#include <bit>
+
+#include "engine/cohorts.hpp"
+
+namespace spikeloom {
+namespace {
+
+// Currents that a worker makes before it advances: they are read again soon, from its L2.
+constexpr std::size_t kCurrentBytes = std::size_t{512} << 10;
+constexpr int kWidest = 64;
+
+/// A neuron without memory or gain: its membrane is its input.
+struct Identity {
+  Identity() : zeros(kWidest), ones(kWidest) { ones.fill(1.0f); }
+  kernels::TileConstants constants() const {
+    return {zeros.data(), ones.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data()};
+  }
+  AlignedBuffer<float> zeros;
+  AlignedBuffer<float> ones;
+};
+
+const Identity& identity() {
+  static const Identity instance;
+  return instance;
+}
+
+/// One worker's way through the steps with one cohort.
+class ForwardWalk {
+ public:
+  ForwardWalk(LayerState& layer, Listing listing, const PassContext& context, const Cohort& cohort)
+      : layer_(layer),
+        listing_(listing),
+        cohort_(cohort),
+        step_(cohort.scratch->step),
+        steps_(context.steps),
+        width_(layer.width()),
+        samples_(cohort.size()),
+        staged_(context.shared->staged.data() + static_cast<std::size_t>(cohort.number) * layer.tiles()) {
+    step_.state.reserve_discard(cohort.tiles.size() * samples_ * width_);
+    std::fill_n(step_.state.data(), cohort.tiles.size() * samples_ * width_, 0.0f);
+    step_.codes.reserve_discard(samples_ * width_);
+    step_.membranes.reserve_discard(samples_ * width_);
+    step_.offsets.assign(samples_ + 1, 0);
+    step_.ids.clear();
+    for (const int tile : cohort.tiles) staged_[tile].codes.clear(), staged_[tile].membranes.clear();
+  }
+
+  /// W s from spike lists, made on the way.
+  void run(const SpikeRows& input) {
+    const std::size_t step_floats = cohort_.tiles.size() * samples_ * width_;
+    const int at_a_time = std::clamp<int>(
+        static_cast<int>(kCurrentBytes / sizeof(float) / std::max<std::size_t>(1, step_floats)), 1, steps_);
+    step_.currents.reserve_discard(step_floats * at_a_time);
+    for (int first = 0; first < steps_; first += at_a_time) {
+      const int count = std::min(at_a_time, steps_ - first);
+      for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) make_currents(input, i, first, count);
+      for (int step = first; step < first + count; ++step) {
+        const auto current_of = [&](std::size_t i) {
+          return step_.currents.data() + (i * count + step - first) * samples_ * width_;
+        };
+        if (!advance(step, current_of, width_)) return;
+      }
+    }
+  }
+
+  /// W s given, as rows of the group.
+  void run(const TileRows& currents, std::size_t first_row) {
+    for (int step = 0; step < steps_; ++step) {
+      const auto current_of = [&](std::size_t i) { return currents.at(cohort_.tiles[i], first_row + step); };
+      if (!advance(step, current_of, steps_ * currents.row_stride)) return;
+    }
+  }
+
+ private:
+  /// (steps, samples, width) of the i-th own tile.
+  void make_currents(const SpikeRows& input, std::size_t i, int first, int count) {
+    float* out = step_.currents.data() + i * count * samples_ * width_;
+    for (std::size_t s = 0; s < samples_; ++s) {
+      const std::size_t row = (cohort_.samples.first + s) * steps_ + first;
+      const kernels::TileInput from{layer_.weights(cohort_.tiles[i]), identity().zeros.data(), input.offsets + row,
+                                    input.ids};
+      kernels::forward_membrane(width_, from, identity().constants(), count, out + s * width_,
+                                static_cast<std::ptrdiff_t>(samples_) * width_);
+    }
+  }
+
+  template <class CurrentOf>
+  bool advance(int step, const CurrentOf& current_of, std::ptrdiff_t current_stride) {
+    if (step > 0) list_spikes(step - 1);
+    const std::size_t row = whole_lines<std::uint64_t>(samples_);
+    for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) {
+      const int tile = cohort_.tiles[i];
+      const kernels::StepInput in{layer_.bias(tile),    current_of(i),   current_stride, layer_.recurrent_weights(tile),
+                                  step_.offsets.data(), step_.ids.data()};
+      std::uint8_t* counts =
+          layer_.traces[tile].counts.data() + static_cast<std::size_t>(cohort_.samples.first) * steps_ + step;
+      const kernels::StepOut out{counts, steps_, step_.codes.data(), step_.membranes.data(),
+                                 cohort_.exchange->spiked[step % 2].data() + tile * row};
+      const std::size_t entries =
+          kernels::forward_step(width_, in, layer_.constants(tile, listing_), static_cast<int>(samples_),
+                                step_.state.data() + i * samples_ * width_, out);
+      StagedEntries& staged = staged_[tile];
+      staged.codes.insert(staged.codes.end(), step_.codes.data(), step_.codes.data() + entries);
+      staged.membranes.insert(staged.membranes.end(), step_.membranes.data(), step_.membranes.data() + entries);
+    }
+    return cohort_.meet();
+  }
+
+  /// The spikes of all tiles at a step, sample by sample. Every worker lists them for itself: that is cheaper than a
+  /// second meeting.
+  void list_spikes(int step) {
+    const std::uint64_t* spiked = cohort_.exchange->spiked[step % 2].data();
+    const std::size_t row = whole_lines<std::uint64_t>(samples_);
+    step_.ids.clear();
+    for (std::size_t s = 0; s < samples_; ++s) {
+      for (int tile = 0; tile < layer_.tiles(); ++tile) {
+        for (std::uint64_t left = spiked[tile * row + s]; left != 0; left &= left - 1)
+          step_.ids.push_back(static_cast<std::uint32_t>(tile * width_ + std::countr_zero(left)));
+      }
+      step_.offsets[s + 1] = static_cast<std::uint32_t>(step_.ids.size());
+    }
+  }
+
+  LayerState& layer_;
+  Listing listing_;
+  const Cohort& cohort_;
+  StepScratch& step_;
+  int steps_;
+  int width_;
+  std::size_t samples_;
+  StagedEntries* staged_;  // of the cohort's tiles
+};
+
+/// Appends a cohort's entries to a tile's trace: from (step, sample) to (sample, step) order.
+void append_staged(LayerState& layer, int tile, SampleRange samples, int steps, const StagedEntries& staged,
+                   Listing listing, WorkerScratch& scratch) {
+  const std::uint8_t* counts = layer.traces[tile].counts.data() + static_cast<std::size_t>(samples.first) * steps;
+  std::vector<std::size_t>& place = scratch.places;  // of a sample: where its next entry goes
+  place.assign(samples.size() + 1, 0);
+  for (int s = 0; s < samples.size(); ++s) {
+    place[s + 1] = place[s];
+    for (int step = 0; step < steps; ++step) place[s + 1] += counts[s * steps + step];
+  }
+  scratch.codes.reserve_discard(staged.codes.size());
+  scratch.membranes.reserve_discard(staged.codes.size());
+  std::size_t from = 0;
+  for (int step = 0; step < steps; ++step) {
+    for (int s = 0; s < samples.size(); ++s) {
+      for (int left = counts[s * steps + step]; left > 0; --left, ++from) {
+        scratch.codes[place[s]] = staged.codes[from];
+        scratch.membranes[place[s]++] = staged.membranes[from];
+      }
+    }
+  }
+  std::size_t start = 0;
+  for (int s = 0; s < samples.size(); ++s) {  // by now a sample's place is its end
+    append_entries(layer, tile, listing, scratch.codes.data() + start, scratch.membranes.data() + start,
+                   place[s] - start);
+    start = place[s];
+  }
+}
+
+void prepare_forward(const LayerState& layer, SampleRange samples, StepExchange& exchange) {
+  for (AlignedBuffer<std::uint64_t>& spiked : exchange.spiked)
+    spiked.reserve_discard(layer.tiles() * whole_lines<std::uint64_t>(samples.size()));
+}
+
+/// Takes a group through all steps (`walk` does so for one cohort on one worker) and appends what it made.
+template <class Walk>
+void forward_group(LayerState& layer, SampleRange group, Listing listing, const PassContext& context,
+                   const Walk& walk) {
+  const int cohorts = cohort_count(layer, group);
+  std::vector<StagedEntries>& staged = context.shared->staged;
+  if (staged.size() < static_cast<std::size_t>(cohorts) * layer.tiles())
+    staged.resize(static_cast<std::size_t>(cohorts) * layer.tiles());
+  for_each_cohort(
+      layer, group, context,
+      [&](SampleRange samples, StepExchange& exchange) { prepare_forward(layer, samples, exchange); },
+      [&](const Cohort& cohort) {
+        ForwardWalk one(layer, listing, context, cohort);
+        walk(one, cohort);
+      });
+  context.team->run([&](int worker) {
+    for (int tile = 0; tile < layer.tiles(); ++tile) {
+      if (layer.owner(tile) != worker) continue;
+      for (int number = 0; number < cohorts; ++number) {
+        append_staged(layer, tile, cohort_samples(layer, group, number), context.steps,
+                      staged[static_cast<std::size_t>(number) * layer.tiles() + tile], listing,
+                      (*context.scratch)[worker]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void forward_recurrent_group(LayerState& layer, SampleRange group, const TileRows& currents, Listing listing,
+                             const PassContext& context) {
+  forward_group(layer, group, listing, context, [&](ForwardWalk& walk, const Cohort& cohort) {
+    walk.run(currents, static_cast<std::size_t>(cohort.samples.first - group.first) * context.steps);
+  });
+}
+
+void forward_recurrent(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
+  for (TileTrace& trace : layer.traces) trace.clear(context.rows(), layer.width());
+  for (const SampleRange& group : ranges_of({0, context.samples}, context.plan->recurrent_samples))
+    forward_group(layer, group, listing, context, [&](ForwardWalk& walk, const Cohort&) { walk.run(input); });
+  merge_spikes(layer, context);
+}
+
+}  // namespace spikeloom
