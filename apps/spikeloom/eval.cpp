@@ -22,6 +22,7 @@ struct Options {
   std::string predictions;
   std::vector<std::string> record;  // what, file
   std::vector<std::string> set;
+  std::string decision;
   int threads = 0;
   bool json = false;
 };
@@ -85,6 +86,7 @@ void evaluate(const Options& options) {
   }
   how.threads = options.threads;
   how.overrides = options.set;
+  if (!options.decision.empty()) how.overrides.push_back("loss.decision=" + options.decision);
   EvalReport report;
   run_interruptible([&](ProgressListener& listener) { report = evaluate_run(how, listener); });
   if (options.json) {
@@ -109,6 +111,9 @@ void add_eval(CLI::App& app, Action& action) {
                    "Write LAYER.spikes (CSV: sample, step, neuron) or LAYER.membrane (NumPy: samples, steps, neurons)")
       ->expected(2)
       ->type_name("WHAT FILE");
+  verb->add_option("--decision", options->decision,
+                   "The same as --set loss.decision=KIND: auto, sum, mean, max, last or majority")
+      ->type_name("KIND");
   verb->add_option("--threads", options->threads, "Worker threads; 0: all cores")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,6 +24,7 @@ struct Options {
   std::string out;
   std::vector<std::string> set;
   std::optional<std::int64_t> seed;
+  std::string seeds;
   std::optional<int> threads;
   std::optional<int> epochs;
   bool resume = false;
@@ -57,6 +60,7 @@ nlohmann::ordered_json to_json(const TrainSummary& summary) {
   };
   return {{"run", summary.run.string()},
           {"epochs", summary.epochs},
+          {"stopped_early", summary.stopped_early},
           {"train_loss", summary.train_loss},
           {"train_accuracy", summary.train_accuracy},
           {"validation_loss", or_null(summary.validation_loss)},
@@ -73,7 +77,7 @@ void print(const TrainSummary& summary) {
   };
   std::vector<std::pair<std::string, std::string>> rows{
       {"run", summary.run.string()},
-      {"epochs", std::to_string(summary.epochs)},
+      {"epochs", fmt::format("{}{}", summary.epochs, summary.stopped_early ? " (stopped early)" : "")},
       {"training", score(summary.train_loss, summary.train_accuracy)}};
   if (summary.validation_accuracy)
     rows.emplace_back("validation", score(summary.validation_loss.value_or(NAN), *summary.validation_accuracy));
@@ -83,21 +87,100 @@ void print(const TrainSummary& summary) {
   print_table(rows);
 }
 
-void train(const Options& options) {
-  TrainOptions how;
-  const Configuration configuration = load_configuration(configuration_of(options, how.resume), overrides_of(options));
-  how.out = options.out;
-  if (!options.init_from.empty()) how.init_from = options.init_from;
-  how.stop = stop_on_signals();
-  TrainSummary summary;
-  {
-    ConsoleListener console;
-    summary = train_run(configuration, how, console);
+/// "1,2,3" are these seeds, "3" are the seeds 1 to 3.
+std::vector<std::uint64_t> parse_seeds(const std::string& text) {
+  constexpr std::uint64_t kMost = 1000;
+  const auto refuse = [&](const std::string& part) {
+    throw UserError(
+        fmt::format("--seeds {}: \"{}\" is not allowed: give seeds from 0, separated by commas, or their "
+                    "number, from 1 to {}, for the seeds 1 to it",
+                    text, part, kMost));
+  };
+  std::vector<std::uint64_t> seeds;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::int64_t seed = -1;
+    const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, seed);
+    if (error != std::errc() || stop != text.data() + end || seed < 0) refuse(text.substr(begin, end - begin));
+    seeds.push_back(static_cast<std::uint64_t>(seed));
+    begin = end + 1;
   }
+  if (seeds.size() > 1) return seeds;
+  const std::uint64_t count = seeds.front();
+  if (count < 1 || count > kMost) refuse(text);
+  seeds.clear();
+  for (std::uint64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
+  return seeds;
+}
+
+nlohmann::ordered_json to_json(const std::optional<Spread>& spread) {
+  if (!spread) return nullptr;
+  nlohmann::ordered_json object = {{"mean", spread->mean}, {"deviation", nullptr}};
+  if (spread->deviation) object["deviation"] = *spread->deviation;
+  return object;
+}
+
+nlohmann::ordered_json to_json(const SeedsSummary& summary) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  for (const TrainSummary& run : summary.runs) runs.push_back(to_json(run));
+  return {{"run", summary.run.string()},
+          {"seeds", summary.seeds},
+          {"validation_accuracy", to_json(summary.validation_accuracy)},
+          {"test_accuracy", to_json(summary.test_accuracy)},
+          {"runs", runs}};
+}
+
+void print(const SeedsSummary& summary) {
+  std::vector<std::pair<std::string, std::string>> rows{{"run", summary.run.string()}};
+  for (std::size_t i = 0; i < summary.runs.size(); ++i) {
+    const TrainSummary& run = summary.runs[i];
+    std::string text = fmt::format("{} epochs{}", run.epochs, run.stopped_early ? " (stopped early)" : "");
+    if (run.validation_accuracy) text += ", validation " + percent(*run.validation_accuracy);
+    if (run.test_accuracy) text += ", test " + percent(*run.test_accuracy);
+    rows.emplace_back(fmt::format("seed {}", summary.seeds[i]), text);
+  }
+  const auto add = [&](const char* name, const std::optional<Spread>& spread) {
+    if (!spread) return;
+    std::string text = fmt::format("accuracy {:.2f} %", 100.0 * spread->mean);
+    if (spread->deviation) text += fmt::format(" +- {:.2f} (sample standard deviation)", 100.0 * *spread->deviation);
+    rows.emplace_back(name, text);
+  };
+  add("validation", summary.validation_accuracy);
+  add("test", summary.test_accuracy);
+  print_table(rows);
+}
+
+/// The seeds that are asked for, or those of the folder that is resumed; none for an ordinary run.
+std::vector<std::uint64_t> seeds_of(const Options& options) {
+  if (!options.seeds.empty()) return parse_seeds(options.seeds);
+  return options.resume ? seeds_of_folder(options.out) : std::vector<std::uint64_t>();
+}
+
+template <class Summary>
+void show(const Options& options, const Summary& summary) {
   if (options.json) {
     print_json(to_json(summary));
   } else {
     print(summary);
+  }
+}
+
+void train(const Options& options) {
+  TrainOptions how;
+  const std::vector<std::uint64_t> seeds = seeds_of(options);
+  const Configuration configuration = load_configuration(configuration_of(options, how.resume), overrides_of(options));
+  how.out = options.out;
+  if (!options.init_from.empty()) how.init_from = options.init_from;
+  how.stop = stop_on_signals();
+  std::optional<ConsoleListener> console(std::in_place);
+  if (seeds.empty()) {
+    const TrainSummary summary = train_run(configuration, how, *console);
+    console.reset();
+    show(options, summary);
+  } else {
+    const SeedsSummary summary = train_seeds(configuration, seeds, how, *console);
+    console.reset();
+    show(options, summary);
   }
 }
 
@@ -113,7 +196,14 @@ void add_train(CLI::App& app, Action& action) {
                    "Replace a setting, for example training.epochs=3 or layers.hidden1.threshold=1.2; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
-  verb->add_option("--seed", options->seed, "The same as --set seed=N")->check(CLI::NonNegativeNumber)->type_name("N");
+  CLI::Option* seed = verb->add_option("--seed", options->seed, "The same as --set seed=N")
+                          ->check(CLI::NonNegativeNumber)
+                          ->type_name("N");
+  verb->add_option("--seeds", options->seeds,
+                   "Train with each of these seeds, or with the seeds 1 to N: a run each in DIR/seed-N, and mean and "
+                   "spread of their accuracies")
+      ->type_name("A,B,...|N")
+      ->excludes(seed);
   verb->add_option("--threads", options->threads, "The same as --set engine.threads=N; 0: all cores")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");

@@ -46,7 +46,7 @@ struct BenchmarkReport {
   double samples_per_second = 0.0;  // median over batches
   double milliseconds_per_batch = 0.0;
   double cpu_milliseconds_per_batch = 0.0;  // of all threads together: what other work on the machine changes less
-  double forward_ms = 0.0;  // medians, per batch
+  double forward_ms = 0.0;                  // medians, per batch
   double backward_ms = 0.0;
   double update_ms = 0.0;
   double data_ms = 0.0;  // assembling the batch from the binned data set

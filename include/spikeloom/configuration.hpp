@@ -42,10 +42,11 @@ struct AugmentationSpec {
   double drop = 0.0;  // probability
   int mask_channels = 0;
   int mask_steps = 0;
+  double merge = 0.0;  // probability that a sample is merged with another of its class
 
   bool any() const {
     return channel_shift > 0 || channel_jitter > 0.0 || time_shift_steps > 0 || time_stretch != Range{1.0, 1.0} ||
-           drop > 0.0 || mask_channels > 0 || mask_steps > 0;
+           drop > 0.0 || mask_channels > 0 || mask_steps > 0 || merge > 0.0;
   }
 };
 
@@ -87,6 +88,8 @@ struct OptimizerSpec {
 struct TrainingSpec {
   int epochs = 20;
   int batch_size = 128;
+  int accumulate = 1;      // batches whose gradients make one update
+  int early_stopping = 0;  // epochs without a better validation after which training ends; 0 = never
   bool anneal_window = true;
   double anneal_start = -100.0;  // second threshold at the first batch, in units of the threshold
   double anneal_halving = 1.0;   // batches after which its distance to the target is halved

@@ -25,8 +25,9 @@ struct TrainOptions {
 };
 
 struct TrainSummary {
-  int epochs = 0;           // run in total
-  double train_loss = 0.0;  // of the last epoch
+  int epochs = 0;              // run in total
+  bool stopped_early = false;  // by training.early_stopping, rather than after training.epochs
+  double train_loss = 0.0;     // of the last epoch
   double train_accuracy = 0.0;
   std::optional<double> validation_loss;  // of the best epoch
   std::optional<double> validation_accuracy;
@@ -42,6 +43,32 @@ struct TrainSummary {
 /// NumericalError, ResourceError, Interrupted (all that was trained is saved). Tells `listener` if the training loss of
 /// the last epoch is above that of the first batch.
 TrainSummary train_run(const Configuration& configuration, const TrainOptions& options, ProgressListener& listener);
+
+/// Mean over runs and, of two or more, their sample standard deviation.
+struct Spread {
+  double mean = 0.0;
+  std::optional<double> deviation;
+};
+
+/// The spread of some numbers, at least one.
+Spread spread_of(const std::vector<double>& values);
+
+struct SeedsSummary {
+  std::filesystem::path run;
+  std::vector<std::uint64_t> seeds;
+  std::vector<TrainSummary> runs;  // one per seed, in their order
+  std::optional<Spread> validation_accuracy;
+  std::optional<Spread> test_accuracy;
+};
+
+/// Trains once with each seed, one after the other, into run folders `out`/seed-N. Beside them: config.toml, with the
+/// first seed, and seeds.json, with the seeds and the scores so far. With `resume`, finished runs are only tested again
+/// and others go on where they stopped. Throws as train_run; UserError also for no seed, or one named twice.
+SeedsSummary train_seeds(const Configuration& configuration, const std::vector<std::uint64_t>& seeds,
+                         const TrainOptions& options, ProgressListener& listener);
+
+/// The seeds of a folder of train_seeds; none if it is no such folder. Throws UserError if its seeds.json is damaged.
+std::vector<std::uint64_t> seeds_of_folder(const std::filesystem::path& folder);
 
 struct EvalOptions {
   std::filesystem::path run;                         // a run folder, or a checkpoint file inside one

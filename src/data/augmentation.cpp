@@ -8,8 +8,6 @@
 
 #include <spikeloom/error.hpp>
 
-#include "core/random.hpp"
-
 namespace spikeloom {
 namespace {
 
@@ -45,16 +43,28 @@ struct Grid {
 };
 
 // Where in a sample's random numbers what is drawn: once per sample (a mask takes two), then three times per event.
-enum Draw : std::uint64_t { kShiftX, kShiftY, kTimeShift, kStretch, kChannelMask, kStepMask = 6, kFirstEvent = 16 };
+enum Draw : std::uint64_t {
+  kShiftX,
+  kShiftY,
+  kTimeShift,
+  kStretch,
+  kChannelMask,
+  kStepMask = 6,
+  kMerge = 8,
+  kPartner,
+  kFirstEvent = 16
+};
 constexpr std::uint64_t kDrawsPerEvent = 3;
 
 }  // namespace
 
-Augmenter::Augmenter(const AugmentationSpec& spec, const SpikeDataset& data, std::uint64_t seed)
+Augmenter::Augmenter(const AugmentationSpec& spec, const SpikeDataset& data, std::uint64_t seed,
+                     std::span<const std::uint32_t> partners)
     : spec_(spec),
       data_(data),
       seed_(seed),
-      keeps_order_(spec.channel_jitter == 0.0 && spec.time_stretch.low == 1.0 && spec.time_stretch.high == 1.0) {
+      keeps_order_(spec.channel_jitter == 0.0 && spec.time_stretch.low == 1.0 && spec.time_stretch.high == 1.0 &&
+                   spec.merge == 0.0) {
   if ((spec.image_width == 0) != (spec.image_height == 0)) {
     throw UserError(fmt::format("augmentation.image_width = {}, image_height = {}; allowed: both 0, or both above 0",
                                 spec.image_width, spec.image_height));
@@ -64,6 +74,12 @@ Augmenter::Augmenter(const AugmentationSpec& spec, const SpikeDataset& data, std
     throw UserError(fmt::format(
         "augmentation.image_width = {}, image_height = {}; allowed: what divides the input of {} channels into images",
         spec.image_width, spec.image_height, data.channels()));
+  }
+  if (spec.merge == 0.0) return;
+  for (const std::uint32_t sample : partners) {
+    const auto label = static_cast<std::size_t>(data.label(sample));
+    if (label >= of_class_.size()) of_class_.resize(label + 1);
+    of_class_[label].push_back(sample);
   }
 }
 
@@ -98,6 +114,16 @@ void Augmenter::gather(std::span<const std::uint32_t> samples, std::uint64_t epo
   }
 }
 
+std::optional<std::uint32_t> Augmenter::partner_of(std::uint32_t sample, const RandomStream& random) const {
+  const std::uint64_t base = static_cast<std::uint64_t>(sample) << 32;
+  const auto label = static_cast<std::size_t>(data_.label(sample));
+  if (spec_.merge == 0.0 || label >= of_class_.size() || of_class_[label].empty()) return std::nullopt;
+  if (random.uniform_at(base + kMerge) >= spec_.merge) return std::nullopt;
+  const std::vector<std::uint32_t>& others = of_class_[label];
+  const std::uint32_t partner = others[random.below_at(base + kPartner, others.size())];
+  return partner == sample ? std::nullopt : std::optional(partner);
+}
+
 /// The sample's spikes after all changes, in any order, into scratch.spikes.
 void Augmenter::change(std::uint32_t sample, std::uint64_t epoch, Scratch& scratch) const {
   const RandomStream random(seed_, "augmentation", epoch);
@@ -113,8 +139,6 @@ void Augmenter::change(std::uint32_t sample, std::uint64_t epoch, Scratch& scrat
   const Mask channels = mask_at(random, base + kChannelMask, spec_.mask_channels, data_.channels());
   const Mask steps = mask_at(random, base + kStepMask, spec_.mask_steps, data_.steps());
 
-  const std::span<const std::uint32_t> offsets = data_.offsets(sample);
-  const std::span<const std::uint32_t> ids = data_.ids(sample);
   std::vector<Spike>& spikes = scratch.spikes;
   spikes.clear();
   // Without jitter a channel moves to the same place in the whole sample.
@@ -124,29 +148,40 @@ void Augmenter::change(std::uint32_t sample, std::uint64_t epoch, Scratch& scrat
     const std::int64_t to = grid.moved(channel, dx, dy);
     moved[channel] = static_cast<std::int32_t>(channels.covers(to) ? -1 : to);
   }
-  if (spec_.drop > 0.0) {
-    scratch.dropped.resize(ids.size());
+  const std::optional<std::uint32_t> partner = partner_of(sample, random);
+  const std::size_t own = data_.ids(sample).size();
+  // Of two samples that are merged half of the events stay.
+  const double lost = partner ? (1.0 + spec_.drop) / 2.0 : spec_.drop;
+  if (lost > 0.0) {
+    scratch.dropped.resize(own + (partner ? data_.ids(*partner).size() : 0));
     random.uniforms_at(base + kFirstEvent, kDrawsPerEvent, scratch.dropped);
   }
-  for (std::int64_t t = 0; t < data_.steps(); ++t) {
-    for (std::uint32_t e = offsets[t]; e < offsets[t + 1]; ++e) {
-      const std::uint64_t draw = base + kFirstEvent + kDrawsPerEvent * e;
-      if (spec_.drop > 0.0 && scratch.dropped[e] < spec_.drop) continue;
-      // Where within its step an event was is forgotten; drawing it anew leaves no comb of empty steps.
-      std::int64_t step = t;
-      if (stretched) {
-        step = static_cast<std::int64_t>((static_cast<double>(t) + random.uniform_at(draw + 1)) * stretch);
+  /// Adds the events of `source`, whose random numbers start after those of `before` events.
+  const auto add = [&](std::uint32_t source, std::size_t before) {
+    const std::span<const std::uint32_t> offsets = data_.offsets(source);
+    const std::span<const std::uint32_t> ids = data_.ids(source);
+    for (std::int64_t t = 0; t < data_.steps(); ++t) {
+      for (std::uint32_t e = offsets[t]; e < offsets[t + 1]; ++e) {
+        const std::uint64_t draw = base + kFirstEvent + kDrawsPerEvent * (before + e);
+        if (lost > 0.0 && scratch.dropped[before + e] < lost) continue;
+        // Where within its step an event was is forgotten; drawing it anew leaves no comb of empty steps.
+        std::int64_t step = t;
+        if (stretched) {
+          step = static_cast<std::int64_t>((static_cast<double>(t) + random.uniform_at(draw + 1)) * stretch);
+        }
+        step += later;
+        std::int64_t id = moved[ids[e]];
+        if (spec_.channel_jitter > 0.0) {
+          id = grid.moved(ids[e], dx + std::llround(spec_.channel_jitter * random.normal_at(draw + 2)), dy);
+          if (channels.covers(id)) continue;
+        }
+        if (step < 0 || step >= data_.steps() || id < 0 || steps.covers(step)) continue;
+        spikes.push_back({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(id)});
       }
-      step += later;
-      std::int64_t id = moved[ids[e]];
-      if (spec_.channel_jitter > 0.0) {
-        id = grid.moved(ids[e], dx + std::llround(spec_.channel_jitter * random.normal_at(draw + 2)), dy);
-        if (channels.covers(id)) continue;
-      }
-      if (step < 0 || step >= data_.steps() || id < 0 || steps.covers(step)) continue;
-      spikes.push_back({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(id)});
     }
-  }
+  };
+  add(sample, 0);
+  if (partner) add(*partner, own);
 }
 
 /// By step, and by id within a step: two counting sorts, by id and then, stably, by step.

@@ -21,7 +21,12 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 class Engine::Implementation {
  public:
   Implementation(const NetworkSpec& spec, const Plan& a_plan, WorkerTeam& a_team)
-      : network(spec), plan(a_plan), team(a_team), scratch(a_team.size()), output_stage(make_layers(), nullptr) {
+      : network(spec),
+        plan(a_plan),
+        team(a_team),
+        scratch(a_team.size()),
+        output_stage(make_layers(), nullptr),
+        rate_costs(spec.layers.size(), 0.0) {
     const std::size_t count = layers.size();
     spiking_layers = count;
     while (spiking_layers > 0 && !layers[spiking_layers - 1].spec().spiking()) --spiking_layers;
@@ -213,8 +218,8 @@ class Engine::Implementation {
     if (spiking_layers < layers.size()) result.saved_state_bytes += output_stage.saved_bytes(context);
   }
 
-  /// Sets every neuron's dRegulariser/ds and returns the regularisers' sum: weight * mean_j max(0, lower - r_j)^2 and
-  /// weight * mean_j max(0, r_j - upper)^2.
+  /// Sets every neuron's dRegulariser/ds and returns the regularisers' sum: weight * mean_j max(0, lower - r_j)^2,
+  /// weight * mean_j max(0, r_j - upper)^2, and cost * mean_j r_j.
   double set_rate_gradients(const PassContext& context) {
     double total = 0.0;
     for (std::size_t l = 0; l < spiking_layers; ++l) {
@@ -225,9 +230,12 @@ class Engine::Implementation {
         const int tile = neuron / layer.width(), column = neuron % layer.width();
         const double rate = layer.traces[tile].spike_counts[column] / rows;
         const double below = std::max(0.0, spec.rate_lower - rate), above = std::max(0.0, rate - spec.rate_upper);
-        total += (spec.rate_lower_weight * below * below + spec.rate_upper_weight * above * above) / layer.size();
+        total +=
+            (spec.rate_lower_weight * below * below + spec.rate_upper_weight * above * above + rate_costs[l] * rate) /
+            layer.size();
         layer.rate_gradient(tile)[column] = static_cast<float>(
-            2.0 * (spec.rate_upper_weight * above - spec.rate_lower_weight * below) / (layer.size() * rows));
+            (2.0 * (spec.rate_upper_weight * above - spec.rate_lower_weight * below) + rate_costs[l]) /
+            (layer.size() * rows));
       }
     }
     return total;
@@ -277,6 +285,19 @@ class Engine::Implementation {
     }
   }
 
+  void update_all(ParameterUpdate& update) {
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      LayerState& layer = layers[l];
+      kept_gradients(layer, 0);  // allocated before the workers need it
+      team.run([&](int worker) {
+        for (int tile = 0; tile < layer.tiles(); ++tile) {
+          if (layer.owner(tile) != worker) continue;
+          update_tile(layer, tile, kept_gradients(layer, tile), {&update, static_cast<int>(l)}, scratch[worker]);
+        }
+      });
+    }
+  }
+
   void export_gradient(Parameters& gradient) {
     gradient.layers.clear();
     for (LayerState& layer : layers) {
@@ -304,7 +325,8 @@ class Engine::Implementation {
   SharedScratch shared;
   OutputStage output_stage;
   std::vector<SpikeLists> spare_active;
-  int last_samples = 0;  // of the last batch
+  std::vector<double> rate_costs;  // per layer
+  int last_samples = 0;            // of the last batch
   int last_steps = 0;
 
  private:
@@ -461,6 +483,12 @@ void Engine::set_window_low(double units_of_threshold) {
   }
 }
 
+void Engine::set_window_low(int layer, double units_of_threshold) {
+  implementation_->layers.at(layer).set_window_low(units_of_threshold);
+}
+
+void Engine::set_rate_cost(int layer, double cost) { implementation_->rate_costs.at(layer) = cost; }
+
 BatchResult Engine::evaluate(const SpikeBatch& batch, const ReadoutLoss& loss) {
   return implementation_->step(batch, loss, false, nullptr, 0.0);
 }
@@ -473,6 +501,8 @@ BatchResult Engine::train_step(const SpikeBatch& batch, const ReadoutLoss& loss,
                                double gradient_clip) {
   return implementation_->step(batch, loss, true, &update, gradient_clip);
 }
+
+void Engine::update_parameters(ParameterUpdate& update) { implementation_->update_all(update); }
 
 BatchResult Engine::gradient(const SpikeBatch& batch, const ReadoutLoss& loss, Parameters& gradient) {
   BatchResult result = implementation_->step(batch, loss, true, nullptr, 0.0);

@@ -1,6 +1,7 @@
 // Forward and backward over a batch, following a plan.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,6 +25,7 @@ struct BlockId {
   int layer = 0;
   int tile = 0;
   ParameterKind parameter = ParameterKind::weight;
+  auto operator<=>(const BlockId&) const = default;
 };
 
 /// What happens to a block of parameters when its gradient is complete. Called by the worker that owns it, in pieces
@@ -93,6 +95,11 @@ class Engine {
   /// Lower end of every spiking layer's surrogate window, in units of its threshold, for the batches to come
   /// (annealing). NaN: the layer's own.
   void set_window_low(double units_of_threshold);
+  /// The same of one spiking layer.
+  void set_window_low(int layer, double units_of_threshold);
+  /// Adds `cost` times the mean rate of a spiking layer (over its neurons, the steps and samples of the batch) to the
+  /// loss of the batches to come; a negative cost asks for spikes. BatchResult::regulariser counts it.
+  void set_rate_cost(int layer, double cost);
 
   /// Forward pass and loss; nothing is kept.
   BatchResult evaluate(const SpikeBatch& batch, const ReadoutLoss& loss);
@@ -104,6 +111,9 @@ class Engine {
   /// scaled to at most that global norm.
   BatchResult train_step(const SpikeBatch& batch, const ReadoutLoss& loss, ParameterUpdate& update,
                          double gradient_clip = 0.0);
+  /// Hands every block to `update` between batches, with a gradient of no meaning: for updates from gradients that were
+  /// kept elsewhere.
+  void update_parameters(ParameterUpdate& update);
   /// The gradient of the mean loss in canonical order, without an update (tests, reports).
   BatchResult gradient(const SpikeBatch& batch, const ReadoutLoss& loss, Parameters& gradient);
 

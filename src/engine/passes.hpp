@@ -49,7 +49,7 @@ struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<std::uint32_t> entry_rows;  // of a tile's entries of a sample
   std::vector<kernels::TileList> tile_lists;  // one per tile, as the next
   std::vector<float*> cursors;
-  std::vector<std::size_t> places;  // one per sample of a cohort
+  std::vector<std::size_t> places;          // one per sample of a cohort
   AlignedBuffer<float> recurrent_gradient;  // (size, width): as gradient
   StepScratch step;
   double update_seconds = 0.0;

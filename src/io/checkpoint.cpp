@@ -74,6 +74,7 @@ void check_decays(const SafetensorsReader& file, const LayerSpec& layer, const s
 std::string training_hash(const Configuration& configuration) {
   Configuration trained = configuration;
   trained.engine.threads = 0;
+  trained.training.early_stopping = 0;
   const ScheduleKind schedule = trained.optimizer.schedule;
   if (schedule == ScheduleKind::constant || schedule == ScheduleKind::plateau) trained.training.epochs = 0;
   trained.data.train = "-";
@@ -143,7 +144,8 @@ void restore_checkpoint(const SafetensorsReader& file, const Configuration& conf
   if (hash->second != training_hash(configuration)) {
     throw UserError(fmt::format(
         "{}: was written under other settings than those of config.toml and the command line; a resumed run may only "
-        "change paths, engine.threads and, with a constant or plateau schedule, training.epochs",
+        "change paths, engine.threads, training.early_stopping and, with a constant or plateau schedule, "
+        "training.epochs",
         where));
   }
   const auto samples = file.metadata().find("training_samples");

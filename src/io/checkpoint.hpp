@@ -18,8 +18,8 @@
 
 namespace spikeloom {
 
-/// A hash of what a configuration trains. Paths and threads do not count, nor does the number of epochs where no
-/// schedule depends on it.
+/// A hash of what a configuration trains. Paths, threads and early stopping do not count, nor does the number of epochs
+/// where no schedule depends on it.
 std::string training_hash(const Configuration& configuration);
 
 /// Weights, optimiser and state: what last.safetensors holds.

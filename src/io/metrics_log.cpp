@@ -1,5 +1,6 @@
 #include "io/metrics_log.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -26,6 +27,10 @@ Json by_layer(const NetworkSpec& network, const std::vector<Value>& values, bool
     if (!spiking_only || network.layers[l].spiking()) object[network.layers[l].name] = values[l];
   }
   return object;
+}
+
+bool any_layer(const NetworkSpec& network, bool (*holds)(const LayerSpec&)) {
+  return std::any_of(network.layers.begin(), network.layers.end(), holds);
 }
 
 }  // namespace
@@ -59,6 +64,10 @@ void MetricsLog::append(const NetworkSpec& network, const EpochSummary& summary,
   line["activity"] = by_layer(network, totals.activity, true);
   line["active_fraction"] = by_layer(network, totals.active_fraction, true);
   line["never_fired"] = by_layer(network, summary.never_fired, true);
+  if (any_layer(network, [](const LayerSpec& layer) { return layer.activity_target > 0.0; }))
+    line["rate_cost"] = by_layer(network, summary.rate_costs, true);
+  if (any_layer(network, [](const LayerSpec& layer) { return layer.rescue_active > 0.0; }))
+    line["window_low"] = by_layer(network, summary.window_low, true);
   line["dense_forward"] = by_layer(network, totals.dense_forward, false);
   line["dense_backward"] = by_layer(network, totals.dense_backward, false);
   line["saved_state_bytes"] = totals.saved_state_bytes;

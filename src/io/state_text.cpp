@@ -26,6 +26,9 @@ void visit_state(State& state, Visitor& visit) {
   visit("plateau.best", state.plateau.best);
   visit("plateau.epochs_without_gain", state.plateau.epochs_without_gain);
   visit("plateau.scale", state.plateau.scale);
+  visit("activity.effort", state.activity.effort);
+  visit("activity.error", state.activity.error);
+  visit("activity.window_reach", state.activity.window_reach);
   auto& totals = state.totals;
   visit("totals.samples", totals.samples);
   visit("totals.batches", totals.batches);

@@ -40,6 +40,7 @@ struct RunFolder {
   fs::path metrics() const { return path / "metrics.jsonl"; }
   fs::path last() const { return path / "last.safetensors"; }
   fs::path best() const { return path / "best.safetensors"; }
+  fs::path seeds() const { return path / "seeds.json"; }  // of train_seeds
   fs::path environment() const { return path / "environment.json"; }
 };
 
@@ -58,6 +59,10 @@ void check_folder(const RunFolder& folder, bool resume) {
   }
   if (!resume && fs::exists(folder.last(), error)) {
     throw UserError(fmt::format("{}: holds a run already; continue it with --resume, or name another folder",
+                                folder.path.string()));
+  }
+  if (fs::exists(folder.seeds(), error)) {
+    throw UserError(fmt::format("{}: holds runs of several seeds; continue them with --resume, or name another folder",
                                 folder.path.string()));
   }
 }
@@ -119,9 +124,14 @@ class Run {
 
   TrainSummary train() {
     start();
-    while (trainer_.state().epoch < configuration_.training.epochs) {
+    while (trainer_.state().epoch < configuration_.training.epochs && !stops_early()) {
       run_epoch();
       finish_epoch();
+    }
+    if (stops_early()) {
+      listener_.note(fmt::format("stopped after epoch {}: the validation of epoch {} was not bettered in {} epochs",
+                                 trainer_.state().epoch, trainer_.state().best->epoch,
+                                 trainer_.state().epoch - trainer_.state().best->epoch));
     }
     warn_of_divergence();
     return summarise();
@@ -220,6 +230,13 @@ class Run {
     return better;
   }
 
+  /// A function of what the checkpoint holds anyway, so a resumed run stops where it would have.
+  bool stops_early() const {
+    const int patience = configuration_.training.early_stopping;
+    const TrainingState& state = trainer_.state();
+    return patience > 0 && state.best && state.epoch - state.best->epoch >= patience;
+  }
+
   Evaluation evaluate(const DataSelection& selection, const std::string& work, ProgressListener& listener) {
     return evaluate_samples(engine_, *loss_, *selection.data, selection.samples, configuration_.training.batch_size,
                             work, listener);
@@ -255,6 +272,7 @@ class Run {
     const TrainingState& state = trainer_.state();
     TrainSummary summary;
     summary.epochs = state.epoch;
+    summary.stopped_early = stops_early();
     summary.train_loss = state.last_loss;
     summary.train_accuracy = state.last_accuracy;
     if (state.best) {

@@ -99,6 +99,41 @@ std::optional<Conflict> check_rates(const NetworkSpec& network) {
   return std::nullopt;
 }
 
+std::optional<Conflict> check_activity(const NetworkSpec& network) {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    const SurrogateKind surrogate = layer.surrogate.kind;
+    if (layer.activity_target > 0.0 && !layer.spiking()) {
+      return Conflict{{layer_key(i, "activity_target")},
+                      fmt::format("layers.{}.activity_target needs a layer that spikes", layer.name)};
+    }
+    if (layer.activity_target > 0.0 && layer.activity_control == ActivityControl::threshold && !layer.bias) {
+      return Conflict{
+          {layer_key(i, "activity_control"), layer_key(i, "bias")},
+          fmt::format("layers.{}.activity_control = \"threshold\" shifts biases: it needs bias = true", layer.name)};
+    }
+    const bool unbounded = surrogate == SurrogateKind::superspike || surrogate == SurrogateKind::arctan;
+    if (layer.rescue_active > 0.0 && !(layer.spiking() && unbounded)) {
+      return Conflict{
+          {layer_key(i, "rescue_active"), layer_key(i, "surrogate")},
+          fmt::format("layers.{}.rescue_active widens the window of a surrogate that has no end of its own: "
+                      "it needs neuron = \"lif\" and surrogate = \"superspike\" or \"arctan\"",
+                      layer.name)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> check_training(const Configuration& configuration) {
+  const DataSpec& data = configuration.data;
+  const bool validated =
+      data.validation_fraction > 0.0 || !data.validation_file.empty() || !data.validation_speakers.empty();
+  if (configuration.training.early_stopping == 0 || validated) return std::nullopt;
+  return Conflict{{"training.early_stopping", "data.validation"},
+                  fmt::format("training.early_stopping = {} needs a validation set: set data.validation",
+                              configuration.training.early_stopping)};
+}
+
 std::optional<Conflict> check_data(const Configuration& configuration) {
   const DataSpec& data = configuration.data;
   if (data.train.empty()) return Conflict{{"data.train"}, "data.train is missing: a path to training data is required"};
@@ -126,7 +161,7 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
 
 std::optional<Conflict> find_conflict(const NetworkSpec& network) {
   if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
-  for (const auto check : {check_values, check_names, check_order, check_recurrence, check_rates}) {
+  for (const auto check : {check_values, check_names, check_order, check_recurrence, check_rates, check_activity}) {
     if (auto conflict = check(network)) return conflict;
   }
   return std::nullopt;
@@ -161,7 +196,7 @@ std::optional<Conflict> find_conflict(const LossSpec& loss, const NetworkSpec& n
 
 std::optional<Conflict> find_conflict(const Configuration& configuration) {
   if (auto conflict = find_conflict(configuration.network)) return conflict;
-  for (const auto check : {check_data, check_loss}) {
+  for (const auto check : {check_data, check_loss, check_training}) {
     if (auto conflict = check(configuration)) return conflict;
   }
   return std::nullopt;

@@ -200,6 +200,8 @@ class Loader {
       LayerSpec& layer = network.layers[i];
       if (!layer.decay_given)
         layer.decay = {std::exp(-data.step_ms / layer.tau_mem_ms.low), std::exp(-data.step_ms / layer.tau_mem_ms.high)};
+      if (layer.activity_target > 0.0 && !given(fmt::format("layers.{}.init_rate", i)))
+        layer.init_rate = layer.activity_target;
       fill_surrogate(layer.surrogate, given(fmt::format("layers.{}.surrogate_beta", i)),
                      given(fmt::format("layers.{}.window", i)));
     }

@@ -80,6 +80,10 @@ void add_augmentation(std::vector<Setting>& table) {
       whole_number(augmentation(&AugmentationSpec::mask_channels), 0, kMany));
   add({"mask_steps", "steps", "Silences up to this many steps in a row."},
       whole_number(augmentation(&AugmentationSpec::mask_steps), 0, kMany));
+  add({"merge", "",
+       "Probability that a training sample is merged with another of its class: each event of either is kept with "
+       "probability 1/2."},
+      number(augmentation(&AugmentationSpec::merge), {0.0, 1.0}));
 }
 
 void add_neuron(std::vector<Setting>& table) {
@@ -162,6 +166,18 @@ void add_learning(std::vector<Setting>& table) {
       number(at(&LayerSpec::rate_upper), {0.0, 1.0}));
   add({"rate_upper_weight", "", "Weight of the mean over neurons of max(0, rate - rate_upper)^2; 0 is off. lif."},
       number(at(&LayerSpec::rate_upper_weight), {0.0, 1e9}));
+  add({"activity_target", "spikes per neuron and step",
+       "Mean rate of the layer that training holds; 0 is off. init_rate is this, too, unless given. lif."},
+      number(at(&LayerSpec::activity_target), {0.0, 0.5}));
+  add({"activity_control", "",
+       "What holds it: cost, a price of every spike in the loss that follows the rate, or threshold, a shift of all "
+       "biases. lif."},
+      choice(at(&LayerSpec::activity_control),
+             {{"cost", ActivityControl::cost}, {"threshold", ActivityControl::threshold}}));
+  add({"rescue_active", "",
+       "While a smaller fraction of the layer's neurons is active (inside the window) in a batch, the lower end of its "
+       "window moves down; 0 is off. superspike and arctan. lif."},
+      number(at(&LayerSpec::rescue_active), {0.0, 1.0}));
 }
 
 void add_loss(std::vector<Setting>& table) {
@@ -228,13 +244,13 @@ void add_optimizer(std::vector<Setting>& table) {
                                                    {"cosine", ScheduleKind::cosine},
                                                    {"one_cycle", ScheduleKind::one_cycle},
                                                    {"plateau", ScheduleKind::plateau}}));
-  add({"warmup_steps", "batches", "The learning rate rises linearly over this many."},
+  add({"warmup_steps", "updates", "The learning rate rises linearly over this many."},
       whole_number(optimizer(&OptimizerSpec::warmup_steps), 0, 1'000'000'000));
   add({"warmup_start", "", "Where the warm-up starts, as a fraction of learning_rate."},
       number(optimizer(&OptimizerSpec::warmup_start), {0.0, 1.0}));
   add({"final_fraction", "", "cosine, one_cycle: where the schedule ends, as a fraction of learning_rate."},
       number(optimizer(&OptimizerSpec::final_fraction), {0.0, 1.0}));
-  add({"one_cycle_warmup", "", "one_cycle: fraction of all batches until the peak."},
+  add({"one_cycle_warmup", "", "one_cycle: fraction of all updates until the peak."},
       number(optimizer(&OptimizerSpec::one_cycle_warmup), {0.0, 1.0}));
   add({"one_cycle_start", "", "one_cycle: where it starts, as a fraction of learning_rate."},
       number(optimizer(&OptimizerSpec::one_cycle_start), {0.0, 1.0}));
@@ -254,14 +270,19 @@ void add_training(std::vector<Setting>& table) {
   const auto training = [](auto member) { return at(&Configuration::training, member); };
   add({"epochs", "", "Times that all training samples are seen; 0 writes the initial state and stops."},
       whole_number(training(&TrainingSpec::epochs), 0, 1'000'000));
-  add({"batch_size", "samples", "Samples per update."}, whole_number(training(&TrainingSpec::batch_size), 1, kMany));
+  add({"batch_size", "samples", "Samples per batch."}, whole_number(training(&TrainingSpec::batch_size), 1, kMany));
+  add({"accumulate", "batches", "Batches per update: as one batch of so many times the size, in the memory of one."},
+      whole_number(training(&TrainingSpec::accumulate), 1, kMany));
+  add({"early_stopping", "epochs",
+       "Training ends after so many without a better validation; 0: never. Needs data.validation."},
+      whole_number(training(&TrainingSpec::early_stopping), 0, 1'000'000));
   add({"anneal_window", "",
        "Lets the lower end of every window come from far below during the first batches, so that silent neurons "
        "learn."},
       boolean(training(&TrainingSpec::anneal_window)));
-  add({"anneal_start", "thresholds", "Lower end of the windows at the first batch."},
+  add({"anneal_start", "thresholds", "Lower end of the windows at the first update."},
       number(training(&TrainingSpec::anneal_start), {-1e9, 1.0}));
-  add({"anneal_halving", "batches", "After this many the distance to the final value is halved."},
+  add({"anneal_halving", "updates", "After this many the distance to the final value is halved."},
       number(training(&TrainingSpec::anneal_halving), {0.0, 1e9, true}));
 }
 

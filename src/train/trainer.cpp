@@ -32,17 +32,21 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 Trainer::Trainer(const Configuration& configuration, const SpikeDataset& data, std::vector<std::uint32_t> samples,
                  Engine& engine, const ReadoutLoss& loss, ProgressListener& listener)
     : configuration_(configuration),
-      augmenter_(configuration.augmentation, data, configuration.seed),
+      augmenter_(configuration.augmentation, data, configuration.seed, samples),
       samples_(std::move(samples)),
       engine_(engine),
       loss_(loss),
       listener_(listener),
       optimizer_(configuration.optimizer, engine),
+      activity_(engine),
       warned_(configuration.network.layers.size(), kNeither) {
   if (samples_.empty()) throw UserError("data.train: no samples to train on are left; allowed: at least one");
-  const auto batch = static_cast<std::size_t>(configuration.training.batch_size);
-  const std::size_t batches = (samples_.size() + batch - 1) / batch;
-  total_steps_ = static_cast<std::int64_t>(batches) * configuration.training.epochs;
+  const TrainingSpec& training = configuration.training;
+  const std::size_t of_update = static_cast<std::size_t>(training.batch_size) * training.accumulate;
+  const std::size_t updates = (samples_.size() + of_update - 1) / of_update;
+  total_steps_ = static_cast<std::int64_t>(updates) * training.epochs;
+  if (training.accumulate > 1) sum_.emplace(engine);
+  state_.activity = ActivityState(configuration.network.layers.size());
   clear_totals();
 }
 
@@ -65,34 +69,63 @@ double Trainer::learning_rate() const {
   return learning_rate_at(configuration_.optimizer, state_.step, total_steps_, state_.plateau.scale);
 }
 
-void Trainer::train_batch() {
-  const Clock::time_point start = Clock::now();
-  if (order_of_ != state_.epoch) {
-    order_ = RandomStream(configuration_.seed, "shuffle", state_.epoch).permutation(samples_.size());
-    for (std::uint32_t& sample : order_) sample = samples_[sample];
-    order_of_ = state_.epoch;
-  }
-  const std::size_t count_of_batch =
-      std::min<std::size_t>(configuration_.training.batch_size, samples_.size() - state_.position);
-  augmenter_.gather(std::span(order_).subspan(state_.position, count_of_batch),
-                    static_cast<std::uint64_t>(state_.epoch), engine_.team(), batch_);
-  const Clock::time_point gathered = Clock::now();
+void Trainer::order_samples() {
+  if (order_of_ == state_.epoch) return;
+  order_ = RandomStream(configuration_.seed, "shuffle", state_.epoch).permutation(samples_.size());
+  for (std::uint32_t& sample : order_) sample = samples_[sample];
+  order_of_ = state_.epoch;
+}
 
-  engine_.set_window_low(window_low_at(configuration_.training, configuration_.network, state_.step));
+void Trainer::train_batch() {
+  order_samples();
+  const TrainingSpec& spec = configuration_.training;
+  const auto batch = static_cast<std::size_t>(spec.batch_size);
+  const std::size_t of_update = std::min(samples_.size() - state_.position, batch * spec.accumulate);
+  activity_.prepare(state_.activity, window_low_at(spec, configuration_.network, state_.step));
   optimizer_.begin_step(learning_rate());
-  const BatchResult result = engine_.train_step(batch_, loss_, optimizer_, configuration_.optimizer.gradient_clip);
+  ParameterUpdate& update = activity_.shifted(optimizer_, state_.activity);
+  const double clip = configuration_.optimizer.gradient_clip;
+
+  std::vector<double> rates(configuration_.network.layers.size(), 0.0);
+  for (std::size_t done = 0; done < of_update; done += batch) {
+    const std::size_t count = std::min(batch, of_update - done);
+    const double share = static_cast<double>(count) / static_cast<double>(of_update);
+    if (sum_) sum_->begin_batch(share, done == 0);
+    const BatchResult result = sum_ ? train_part(count, *sum_, 0.0) : train_part(count, update, clip);
+    for (std::size_t l = 0; l < rates.size(); ++l) rates[l] += share * result.layers[l].activity;
+  }
+  if (sum_) {
+    const Clock::time_point start = Clock::now();
+    sum_->finish(update, clip);
+    const double seconds = seconds_between(start, Clock::now());
+    state_.totals.update_seconds += seconds;
+    state_.totals.seconds += seconds;
+    state_.seconds += seconds;
+  }
+  optimizer_.check(configuration_.network);
+  const bool whole = 2 * static_cast<std::size_t>(batch_.samples) >= std::min(batch, samples_.size());
+  activity_.observe(rates, whole, state_.activity);
+  ++state_.step;
+  report();
+}
+
+/// One batch, from its spikes to what `update` makes of the gradient.
+BatchResult Trainer::train_part(std::size_t samples, ParameterUpdate& update, double gradient_clip) {
+  const Clock::time_point start = Clock::now();
+  augmenter_.gather(std::span(order_).subspan(state_.position, samples), static_cast<std::uint64_t>(state_.epoch),
+                    engine_.team(), batch_);
+  const Clock::time_point gathered = Clock::now();
+  BatchResult result = engine_.train_step(batch_, loss_, update, gradient_clip);
   if (!std::isfinite(result.loss)) {
     throw NumericalError(
         fmt::format("training step {}: the loss is {} (output of layer {}, epoch {}); a smaller "
                     "optimizer.learning_rate or optimizer.gradient_clip may help",
                     state_.step + 1, result.loss, configuration_.network.layers.back().name, state_.epoch + 1));
   }
-  optimizer_.check(configuration_.network);
-  if (state_.step == 0) state_.first_loss = result.loss / static_cast<double>(batch_.samples);
-  ++state_.step;
-  state_.position += count_of_batch;
+  if (state_.step == 0 && state_.position == 0) state_.first_loss = result.loss / static_cast<double>(batch_.samples);
+  state_.position += samples;
   count(result, batch_.activity(), seconds_between(start, gathered), seconds_between(start, Clock::now()));
-  report();
+  return result;
 }
 
 void Trainer::count(const BatchResult& result, double input_activity, double data_seconds, double seconds) {
@@ -164,6 +197,14 @@ EpochSummary Trainer::finish_epoch() {
   for (double& dense : totals.dense_backward) dense /= batches;
   for (const std::vector<std::uint8_t>& fired : totals.fired) {
     summary.never_fired.push_back(static_cast<std::size_t>(std::count(fired.begin(), fired.end(), 0)));
+  }
+  const double annealed = window_low_at(configuration_.training, configuration_.network, state_.step);
+  for (std::size_t l = 0; l < configuration_.network.layers.size(); ++l) {
+    const LayerSpec& layer = configuration_.network.layers[l];
+    const ActivityState& activity = state_.activity;
+    const bool priced = layer.activity_target > 0.0 && layer.activity_control == ActivityControl::cost;
+    summary.rate_costs.push_back(priced ? rate_cost_of(layer, activity.effort[l], activity.error[l]) : 0.0);
+    summary.window_low.push_back(window_low_of(layer, activity.window_reach[l], annealed));
   }
   state_.position = 0;
   clear_totals();

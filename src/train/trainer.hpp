@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <spikeloom/configuration.hpp>
@@ -11,6 +12,8 @@
 #include "core/progress.hpp"
 #include "data/augmentation.hpp"
 #include "engine/engine.hpp"
+#include "train/activity_control.hpp"
+#include "train/gradient_sum.hpp"
 #include "train/optimizer.hpp"
 #include "train/training_state.hpp"
 
@@ -25,6 +28,8 @@ struct EpochSummary {
   double learning_rate = 0.0;  // of the last batch
   double samples_per_second = 0.0;
   std::vector<std::size_t> never_fired;  // neurons, per layer
+  std::vector<double> rate_costs;        // what holds activity_target by cost, after the epoch; per layer, as the next
+  std::vector<double> window_low;        // of the next batch, in thresholds
   EpochTotals totals;                    // activities already divided: per layer, mean over samples
 };
 
@@ -45,7 +50,8 @@ class Trainer {
   /// Samples of an epoch.
   std::size_t samples() const { return samples_.size(); }
   bool epoch_finished() const { return state_.position >= samples_.size(); }
-  /// One batch: the next `batch_size` samples of the epoch's order, or what is left of them. Throws NumericalError.
+  /// One update: `accumulate` batches of the next `batch_size` samples of the epoch's order, or what is left of them.
+  /// Throws NumericalError.
   void train_batch();
   /// Closes the epoch: counts it, warns of silent and saturated layers.
   EpochSummary finish_epoch();
@@ -53,6 +59,8 @@ class Trainer {
   void judge_epoch(double loss);
 
  private:
+  void order_samples();
+  BatchResult train_part(std::size_t samples, ParameterUpdate& update, double gradient_clip);
   void count(const BatchResult& result, double input_activity, double data_seconds, double seconds);
   void report();
   void warn_of_extremes(const EpochSummary& summary);
@@ -66,6 +74,8 @@ class Trainer {
   const ReadoutLoss& loss_;
   ProgressListener& listener_;
   Optimizer optimizer_;
+  ActivityController activity_;
+  std::optional<GradientSum> sum_;  // where several batches make an update
   TrainingState state_;
   std::int64_t total_steps_ = 0;
   SpikeBatch batch_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "train/activity_control.hpp"
 #include "train/schedule.hpp"
 
 namespace spikeloom {
@@ -43,8 +44,9 @@ struct BestEpoch {
 struct TrainingState {
   int epoch = 0;               // complete ones
   std::uint64_t position = 0;  // samples of the running epoch that are trained on
-  std::int64_t step = 0;       // batches trained on in the whole run
+  std::int64_t step = 0;       // updates in the whole run
   EpochTotals totals;          // of the running epoch
+  ActivityState activity;
   PlateauState plateau;
   std::optional<BestEpoch> best;     // by validation
   std::optional<double> first_loss;  // of the first batch: mean over its samples

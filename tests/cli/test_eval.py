@@ -52,3 +52,29 @@ def test_eval_of_something_else(spikeloom, tmp_path):
         result = spikeloom("eval", run)
         assert result.returncode == 2
         assert str(run) in error_line(result)
+
+
+@pytest.mark.parametrize("decision", ["sum", "mean", "max", "last", "majority"])
+def test_decision_can_be_another_than_in_training(spikeloom, trained, decision):
+    report = only_json(spikeloom("eval", trained / "run", "--decision", decision, "--json"))
+    by_setting = only_json(spikeloom("eval", trained / "run", "--set", f"loss.decision={decision}", "--json"))
+    assert report["confusion"] == by_setting["confusion"]
+    assert report["loss"] == by_setting["loss"]
+
+
+def test_decision_is_that_of_the_membranes(spikeloom, trained, tmp_path):
+    np = pytest.importorskip("numpy")
+    result = spikeloom("eval", trained / "run", "--record", "readout.membrane", tmp_path / "m.npy", "--predictions", tmp_path / "auto.csv")
+    assert result.returncode == 0, result.stderr
+    membrane = np.load(tmp_path / "m.npy").astype(np.float64)
+    expected = {"last": membrane[:, -1].argmax(1), "max": membrane.max(1).argmax(1), "mean": membrane.mean(1).argmax(1)}
+    for decision, classes in expected.items():
+        spikeloom("eval", trained / "run", "--decision", decision, "--predictions", tmp_path / "p.csv")
+        rows = [line.split(",") for line in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+        assert [int(row[2]) for row in rows] == classes.tolist(), decision
+
+
+def test_an_unknown_decision_is_named(spikeloom, trained):
+    result = spikeloom("eval", trained / "run", "--decision", "dice")
+    assert result.returncode == 2
+    assert "majority" in error_line(result)

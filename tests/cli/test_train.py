@@ -119,3 +119,42 @@ def test_interrupt_saves_and_exits_with_130(spikeloom, project):
     resumed = spikeloom("train", "--out", project / "run", "--resume", "--epochs", lines + 1)
     assert resumed.returncode == 0, resumed.stderr
     assert len(metrics.read_text().splitlines()) == lines + 1
+
+
+def test_several_seeds_make_a_run_each_and_their_spread(spikeloom, project):
+    arguments = ("train", project / "config.toml", "--out", project / "runs", "--epochs", 1, "--seeds")
+    summary = only_json(spikeloom(*arguments, "5,2", "--json"))
+    assert summary["seeds"] == [5, 2]
+    tests = [run["test_accuracy"] for run in summary["runs"]]
+    assert abs(summary["test_accuracy"]["mean"] - sum(tests) / 2) < 1e-12
+    assert abs(summary["test_accuracy"]["deviation"] - abs(tests[0] - tests[1]) / 2**0.5) < 1e-12
+    for seed in (5, 2):
+        assert (project / "runs" / f"seed-{seed}" / "best.safetensors").exists()
+        assert spikeloom("eval", project / "runs" / f"seed-{seed}").returncode == 0
+    assert "--resume" in error_line(spikeloom(*arguments, "5,2"))
+    # Resumed without saying which seeds, and to more epochs.
+    result = spikeloom("train", "--out", project / "runs", "--resume", "--epochs", 2)
+    assert result.returncode == 0, result.stderr
+    assert "+-" in result.stdout and "seed 5" in result.stdout
+    assert len((project / "runs" / "seed-2" / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_number_of_seeds_means_those_from_one(spikeloom, project):
+    summary = only_json(spikeloom("train", project / "config.toml", "--out", project / "runs", "--epochs", 0, "--seeds", 2, "--json"))
+    assert summary["seeds"] == [1, 2]
+    assert summary["test_accuracy"] is None
+
+
+def test_seeds_that_are_none_are_refused(spikeloom, project):
+    for seeds in ("0", "1,x", "1,,2", "3,3", "1.5"):
+        result = spikeloom("train", project / "config.toml", "--out", project / "runs", "--epochs", 0, "--seeds", seeds)
+        assert result.returncode == 2, seeds
+        assert "seed" in error_line(result)
+
+
+def test_early_stopping_is_reported(spikeloom, project):
+    result = spikeloom("train", project / "config.toml", "--out", project / "run", "--epochs", 9, "--set", "training.early_stopping=2",
+                       "--set", "optimizer.learning_rate=1e-12", "--set", "training.anneal_window=false", "--json")
+    summary = only_json(result)
+    assert summary["stopped_early"] and summary["epochs"] < 9
+    assert "was not bettered in 2 epochs" in result.stderr

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <spikeloom/error.hpp>
@@ -44,7 +45,7 @@ Spikes spikes_of(const SpikeBatch& batch, int sample) {
 Spikes one(const SpikeDataset& data, const AugmentationSpec& spec, std::uint32_t sample, std::uint64_t epoch = 0) {
   SpikeBatch batch;
   WorkerTeam team(1);
-  Augmenter(spec, data, 1).gather(std::vector<std::uint32_t>{sample}, epoch, team, batch);
+  Augmenter(spec, data, 1, {}).gather(std::vector<std::uint32_t>{sample}, epoch, team, batch);
   EXPECT_EQ(batch.offsets.size(), batch.rows() + 1);
   EXPECT_EQ(batch.offsets.back(), batch.ids.size());
   for (std::size_t row = 0; row < batch.rows(); ++row) {
@@ -84,7 +85,7 @@ TEST(Augmentation, is_off_by_default) {
   SpikeBatch batch;
   gather_batch(data, samples, plain);
   WorkerTeam team(2);
-  Augmenter(AugmentationSpec{}, data, 1).gather(samples, 7, team, batch);
+  Augmenter(AugmentationSpec{}, data, 1, {}).gather(samples, 7, team, batch);
   EXPECT_EQ(batch.ids, plain.ids);
   EXPECT_EQ(batch.offsets, plain.offsets);
   EXPECT_EQ(batch.labels, plain.labels);
@@ -95,7 +96,7 @@ TEST(Augmentation, makes_the_same_of_a_sample_in_any_batch_and_something_else_in
   const std::vector<std::uint32_t> samples{8, 3, 11, 0};
   SpikeBatch batch;
   WorkerTeam team(3, false);  // one() has a team of one
-  Augmenter augmenter(everything(), data, 1);
+  Augmenter augmenter(everything(), data, 1, {});
   augmenter.gather(std::vector<std::uint32_t>{1, 2}, 6, team, batch);  // storage is reused
   augmenter.gather(samples, 2, team, batch);
   EXPECT_EQ(batch.labels, (std::vector<int>{0, 3, 3, 0}));
@@ -104,7 +105,7 @@ TEST(Augmentation, makes_the_same_of_a_sample_in_any_batch_and_something_else_in
   }
   EXPECT_NE(one(data, everything(), 8, 2), one(data, everything(), 8, 3));
   SpikeBatch other_seed;
-  Augmenter(everything(), data, 2).gather(samples, 2, team, other_seed);
+  Augmenter(everything(), data, 2, {}).gather(samples, 2, team, other_seed);
   EXPECT_NE(other_seed.ids, batch.ids);
   EXPECT_TRUE(spikes_of(batch, 1).empty());  // an empty sample stays empty
 }
@@ -145,9 +146,9 @@ TEST(Augmentation, shifts_of_an_image_keep_its_rows_and_planes_apart) {
   }
   EXPECT_EQ(seen.size(), 9U);
   spec.image_height = 7;
-  EXPECT_THROW(Augmenter(spec, data, 1), UserError);
+  EXPECT_THROW(Augmenter(spec, data, 1, {}), UserError);
   spec.image_height = 0;
-  EXPECT_THROW(Augmenter(spec, data, 1), UserError);
+  EXPECT_THROW(Augmenter(spec, data, 1, {}), UserError);
 }
 
 TEST(Augmentation, stretching_keeps_channels_and_puts_spikes_within_a_step_of_their_new_time) {
@@ -209,6 +210,61 @@ TEST(Augmentation, jitter_moves_events_by_the_deviation_that_is_asked_for) {
   ASSERT_EQ(after.size(), events.size());
   for (const auto& [step, channel] : after) squares += (channel - 30) * (channel - 30);
   EXPECT_NEAR(squares / 4'000, 9.0 + 1.0 / 12, 0.8);  // rounding adds 1/12; four standard errors
+}
+
+TEST(Augmentation, merging_takes_half_of_the_events_of_two_samples_of_a_class) {
+  const SpikeDataset data = random_data(true);  // labels 0 to 3 in turn, sample 3 empty
+  AugmentationSpec spec;
+  spec.merge = 1.0;
+  const std::vector<std::uint32_t> partners{0, 1, 4, 5, 8};
+  const Spikes own = one(data, {}, 1);
+  const Spikes other = one(data, {}, 5);  // the only one of label 1 beside itself
+  double share_of_own = 0.0, share_of_other = 0.0;
+  int merged = 0, alone = 0;
+  WorkerTeam team(1);
+  Augmenter augmenter(spec, data, 1, partners);
+  for (std::uint64_t epoch = 0; epoch < 200; ++epoch) {
+    SpikeBatch batch;
+    augmenter.gather(std::vector<std::uint32_t>{1}, epoch, team, batch);
+    EXPECT_EQ(batch.labels[0], 1);
+    const Spikes after = spikes_of(batch, 0);
+    if (after == own) {  // it drew itself
+      ++alone;
+      continue;
+    }
+    ++merged;
+    Spikes both = own;
+    both.insert(other.begin(), other.end());
+    EXPECT_TRUE(std::ranges::includes(both, after));
+    Spikes from_own;
+    std::ranges::set_intersection(after, own, std::inserter(from_own, from_own.end()));
+    share_of_own += static_cast<double>(from_own.size()) / static_cast<double>(own.size());
+    share_of_other += static_cast<double>(after.size() - from_own.size()) / static_cast<double>(other.size());
+  }
+  EXPECT_NEAR(alone, 100, 36);  // five standard deviations
+  // An event that both samples have counts as the first one's if only the second one's was kept.
+  Spikes common;
+  std::ranges::set_intersection(own, other, std::inserter(common, common.end()));
+  const double shared = 0.25 * static_cast<double>(common.size()) / static_cast<double>(own.size());
+  EXPECT_NEAR(share_of_own / merged, 0.5 + shared, 0.015);
+  EXPECT_NEAR(share_of_other / merged, 0.5 - shared, 0.015);
+}
+
+TEST(Augmentation, merging_is_as_probable_as_asked_for_and_spares_samples_without_partner) {
+  const SpikeDataset data = random_data(true);
+  AugmentationSpec spec;
+  spec.merge = 0.3;
+  WorkerTeam team(1);
+  Augmenter augmenter(spec, data, 1, std::vector<std::uint32_t>{5, 6});
+  int merged = 0;
+  for (std::uint64_t epoch = 0; epoch < 1000; ++epoch) {
+    SpikeBatch batch;
+    augmenter.gather(std::vector<std::uint32_t>{1, 0, 5}, epoch, team, batch);
+    merged += spikes_of(batch, 0) != one(data, {}, 1);
+    EXPECT_EQ(spikes_of(batch, 1), one(data, {}, 0));  // no partner of its class
+    EXPECT_EQ(spikes_of(batch, 2), one(data, {}, 5));  // none but itself
+  }
+  EXPECT_NEAR(merged, 300, 73);  // five standard deviations
 }
 
 TEST(Augmentation, several_events_in_one_place_are_one_spike_unless_they_count) {

@@ -11,7 +11,6 @@ namespace spikeloom {
 namespace {
 
 using testing::contains;
-using testing::TemporaryFolder;
 
 constexpr std::uint32_t kImageMagic = 0x00000803;
 constexpr std::uint32_t kLabelMagic = 0x00000801;

@@ -21,6 +21,9 @@ TrainingState odd_state() {
   state.totals.loss = -5e-324;
   state.totals.activity = {0.1, 1e308, 0.0};
   state.totals.active_fraction = state.totals.dense_forward = state.totals.dense_backward = {1.0, 2.0, 3.0};
+  state.activity.effort = {-0.1, 0.0, 9.9};
+  state.activity.error = {1.0, -1.0, 1.0 / 3.0};
+  state.activity.window_reach = {1.0, 1024.0, 1.1};
   state.best = BestEpoch{3, 0.7, std::nextafter(0.5, 1.0)};
   return state;
 }
@@ -34,6 +37,8 @@ TEST(StateText, LosesNoBit) {
   EXPECT_EQ(back.totals.loss, state.totals.loss);
   EXPECT_EQ(back.totals.activity, state.totals.activity);
   EXPECT_EQ(back.plateau, state.plateau);
+  EXPECT_EQ(back.activity.effort, state.activity.effort);
+  EXPECT_EQ(back.activity.window_reach, state.activity.window_reach);
   EXPECT_EQ(back.best->loss, state.best->loss);
 }
 
@@ -75,11 +80,11 @@ TEST(Checkpoint, HoldsRecurrentWeightsAsPyTorchDoes) {
 TEST(TrainingHash, ForgetsOnlyWhatChangesNoBit) {
   const TinyRun run;
   const std::string hash = training_hash(run.configuration());
-  for (const char* harmless : {"engine.threads=7", "training.epochs=50"})
+  for (const char* harmless : {"engine.threads=7", "training.epochs=50", "training.early_stopping=4"})
     EXPECT_EQ(training_hash(run.configuration({harmless})), hash) << harmless;
-  for (const char* change :
-       {"seed=4", "training.batch_size=9", "layers.one.threshold=1.1", "optimizer.learning_rate=0.02", "data.steps=21",
-        "training.anneal_window=false", "loss.over=\"last\"", "data.validation=0.3"}) {
+  for (const char* change : {"seed=4", "training.batch_size=9", "training.accumulate=2", "layers.one.threshold=1.1",
+                             "optimizer.learning_rate=0.02", "data.steps=21", "training.anneal_window=false",
+                             "loss.over=\"last\"", "data.validation=0.3"}) {
     EXPECT_NE(training_hash(run.configuration({change})), hash) << change;
   }
   const std::string cosine = "optimizer.schedule=\"cosine\"";

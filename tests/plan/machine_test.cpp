@@ -26,7 +26,9 @@ TEST(Machine, CountsAreConsistent) {
   std::set<int> nodes;
   for (const CoreSeat& seat : machine.seats) nodes.insert(seat.numa_node);
   EXPECT_LE(static_cast<int>(nodes.size()), machine.numa_nodes);
-  if (machine.l1_bytes > 0 && machine.l2_bytes > 0) EXPECT_LT(machine.l1_bytes, machine.l2_bytes);
+  if (machine.l1_bytes > 0 && machine.l2_bytes > 0) {
+    EXPECT_LT(machine.l1_bytes, machine.l2_bytes);
+  }
 }
 
 }  // namespace

@@ -17,7 +17,6 @@ namespace {
 
 using testing::read_bytes;
 using testing::RecordingListener;
-using testing::TemporaryFolder;
 using testing::user_error;
 using testing::write_bytes;
 
