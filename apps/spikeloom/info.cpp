@@ -36,14 +36,16 @@ std::string neuron_name(const LayerSpec& layer) {
 ordered_json layers_to_json(const NetworkSpec& network) {
   ordered_json layers = ordered_json::array();
   for (const LayerSpec& layer : network.layers)
-    layers.push_back({{"name", layer.name}, {"neuron", neuron_name(layer)}, {"size", layer.size}});
+    layers.push_back(
+        {{"name", layer.name}, {"neuron", neuron_name(layer)}, {"size", layer.size}, {"recurrent", layer.recurrent}});
   return layers;
 }
 
 Rows layer_rows(const NetworkSpec& network) {
   Rows rows;
   for (const LayerSpec& layer : network.layers)
-    rows.emplace_back("layer " + layer.name, fmt::format("{} neurons, {}", layer.size, neuron_name(layer)));
+    rows.emplace_back("layer " + layer.name, fmt::format("{} neurons, {}{}", layer.size, neuron_name(layer),
+                                                         layer.recurrent ? ", recurrent" : ""));
   return rows;
 }
 
