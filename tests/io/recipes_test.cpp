@@ -103,19 +103,21 @@ double last_activity(const TinyRun& run, const std::string& out, const std::stri
   return sum / count;
 }
 
-TEST(ActivityTarget, IsHeldFromAboveAndBelowByEitherMeans) {
+TEST(ActivityTarget, IsApproachedFromAboveAndBelowByEitherMeans) {
   const TinyRun run;
   const std::vector<std::string> common{"training.epochs=60", "layers.one.init_rate=0.04"};
   run.train("free", common);
   const double free = last_activity(run, "free", "one");
-  for (const auto& [control, factor] : {std::pair<std::string, double>{"cost", 0.4}, {"threshold", 2.0}}) {
-    const double target = factor * free;
-    std::vector<std::string> changes = common;
-    changes.push_back("layers.one.activity_control=" + control);
-    changes.push_back(fmt::format("layers.one.activity_target={}", target));
-    const std::string out = fmt::format("{}{}", control, factor);
-    run.train(out, changes);
-    EXPECT_NEAR(last_activity(run, out, "one"), target, 0.25 * target) << control << ", unconstrained: " << free;
+  for (const std::string control : {"cost", "threshold"}) {
+    for (const double factor : {0.4, 2.0}) {  // without control the rate is 150 % above, or 50 % below
+      const double target = factor * free;
+      std::vector<std::string> changes = common;
+      changes.push_back("layers.one.activity_control=" + control);
+      changes.push_back(fmt::format("layers.one.activity_target={}", target));
+      const std::string out = fmt::format("{}{}", control, factor);
+      run.train(out, changes);
+      EXPECT_NEAR(last_activity(run, out, "one"), target, 0.4 * target) << control << ", unconstrained: " << free;
+    }
   }
 }
 
