@@ -72,7 +72,6 @@ def test_time_and_memory_grow_with_activity(plan):
     reports = [only_json(plan("--net", "nmnist-mlp", "--activity", activity, "--json")) for activity in (0.01, 0.05, 0.2)]
     assert sorted(r["predicted"]["ms_per_batch"] for r in reports) == [r["predicted"]["ms_per_batch"] for r in reports]
     assert reports[0]["memory_bytes"]["saved"] < reports[1]["memory_bytes"]["saved"] < reports[2]["memory_bytes"]["saved"]
-    assert reports[0]["predicted"]["samples_per_s"] < reports[0]["limit_samples_per_s"] * 1.2
 
 
 def test_a_damaged_cache_is_measured_anew(plan, cache):

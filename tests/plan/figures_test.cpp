@@ -57,7 +57,7 @@ TEST_F(FiguresFile, DamagedInAnyPlaceIsNotUsed) {
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"l2_bandwidth", "l2_width"},
                                  {"100.0", "-1.0"},
                                  {"100.0", "\"fast\""},
-                                 {"\"format\": 1", "\"format\": 0"},
+                                 {"\"format\": ", "\"format\": 9"},
                                  {"\"x\"", "\"z\""}}) {
     std::string changed = whole;
     ASSERT_NE(changed.find(from), std::string::npos) << from;
