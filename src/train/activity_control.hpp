@@ -24,7 +24,7 @@ struct ActivityState {
 
 /// What a mean rate of 1 costs in the loss: integral and proportional control of the rate. The price grows as a
 /// hyperbolic sine of the effort, since the price that holds a rate falls with the loss over orders of magnitude:
-/// docs/decisions/0004.
+/// docs/decisions/0006.
 double rate_cost_of(const LayerSpec& layer, double effort, double error);
 
 /// What is added to the biases of a layer after the next update.
