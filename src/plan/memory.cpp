@@ -22,7 +22,8 @@ double saved_of(const NetworkSpec& network, const Plan& plan, const Workload& wo
   if (!network.layers[l].spiking())
     return l + 1 == network.layers.size() ? work.rows() * stride_of(layer) * kFloat : 0.0;
   const double per_entry = 1.0 + kFloat + (network.layers[l].reset_gradient ? kFloat : 0.0);
-  const double per_tile = work.rows() + kernels::kCodePadding + 3.0 * kPlace * (work.batch + 1) + kId * layer.tile_width;
+  const double per_tile =
+      work.rows() + kernels::kCodePadding + 3.0 * kPlace * (work.batch + 1) + kId * layer.tile_width;
   const double spikes = work.rows() * network.layers[l].size * work.activity[l];
   return layer.tiles * per_tile + entries_of(network, work, l) * per_entry + kId * (work.rows() + 1.0 + spikes);
 }
