@@ -6,27 +6,18 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 
 #include <spikeloom/error.hpp>
 #include <spikeloom/run.hpp>
 
 #include "core/progress.hpp"
-#include "data/durable_file.hpp"
+#include "io/run_folder.hpp"
 
 namespace spikeloom {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-constexpr const char* kSeedsFile = "seeds.json";
-
-void write_text(const fs::path& path, const std::string& text) {
-  DurableFile file(path);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
-}
 
 void check(const std::vector<std::uint64_t>& seeds, const TrainOptions& options) {
   if (seeds.empty()) throw UserError("no seeds to train with; allowed: at least one");
@@ -39,10 +30,10 @@ void check(const std::vector<std::uint64_t>& seeds, const TrainOptions& options)
   if (out.empty()) throw UserError("the runs need a folder (--out DIR)");
   if (fs::exists(out, error) && !fs::is_directory(out, error))
     throw UserError(fmt::format("{}: is no folder; runs need a new or empty one", out.string()));
-  if (fs::exists(out / "last.safetensors", error)) {
+  if (fs::exists(RunFolder{out}.last(), error)) {
     throw UserError(fmt::format("{}: holds a run of one seed; name another folder for runs of several", out.string()));
   }
-  if (!options.resume && fs::exists(out / kSeedsFile, error)) {
+  if (!options.resume && fs::exists(RunFolder{out}.seeds(), error)) {
     throw UserError(
         fmt::format("{}: holds runs already; continue them with --resume, or name another folder", out.string()));
   }
@@ -72,7 +63,7 @@ void write_summary(const SeedsSummary& summary) {
                        {"runs", runs},
                        {"validation_accuracy", to_json(summary.validation_accuracy)},
                        {"test_accuracy", to_json(summary.test_accuracy)}};
-  write_text(summary.run / kSeedsFile, object.dump(2) + "\n");
+  write_text(RunFolder{summary.run}.seeds(), object.dump(2) + "\n");
 }
 
 std::optional<Spread> spread_over(const std::vector<TrainSummary>& runs, std::optional<double> TrainSummary::*score) {
@@ -99,7 +90,7 @@ Spread spread_of(const std::vector<double>& values) {
 }
 
 std::vector<std::uint64_t> seeds_of_folder(const fs::path& folder) {
-  const fs::path path = folder / kSeedsFile;
+  const fs::path path = RunFolder{folder}.seeds();
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   std::ifstream file(path);
@@ -123,7 +114,7 @@ SeedsSummary train_seeds(const Configuration& configuration, const std::vector<s
   summary.seeds = seeds;
   Configuration of_seed = configuration;
   of_seed.seed = seeds.front();
-  write_text(options.out / "config.toml", to_toml(of_seed));
+  write_text(RunFolder{options.out}.configuration(), to_toml(of_seed));
   write_summary(summary);
   for (std::size_t i = 0; i < seeds.size(); ++i) {
     of_seed.seed = seeds[i];

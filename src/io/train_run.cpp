@@ -6,7 +6,6 @@
 #include <cmath>
 #include <memory>
 #include <new>
-#include <span>
 #include <utility>
 
 #include <spikeloom/error.hpp>
@@ -14,11 +13,11 @@
 
 #include "core/progress.hpp"
 #include "core/random.hpp"
-#include "data/durable_file.hpp"
 #include "io/checkpoint.hpp"
 #include "io/environment.hpp"
 #include "io/metrics_log.hpp"
 #include "io/run_data.hpp"
+#include "io/run_folder.hpp"
 #include "train/evaluate.hpp"
 #include "train/initialise.hpp"
 #include "train/losses.hpp"
@@ -33,22 +32,6 @@ constexpr std::size_t kInitialisingSamples = 128;
 constexpr double kDiverged = 1.1;  // of the first loss; one batch measures it to a few percent
 // An epoch may take hours; what a power cut costs should not. The time of saving changes no bit of the result.
 constexpr auto kSaveEvery = std::chrono::minutes(2);
-
-struct RunFolder {
-  fs::path path;
-  fs::path configuration() const { return path / "config.toml"; }
-  fs::path metrics() const { return path / "metrics.jsonl"; }
-  fs::path last() const { return path / "last.safetensors"; }
-  fs::path best() const { return path / "best.safetensors"; }
-  fs::path seeds() const { return path / "seeds.json"; }  // of train_seeds
-  fs::path environment() const { return path / "environment.json"; }
-};
-
-void write_text(const fs::path& path, const std::string& text) {
-  DurableFile file(path);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
-}
 
 /// Refuses what can't become a run before any work is done.
 void check_folder(const RunFolder& folder, bool resume) {
