@@ -76,17 +76,19 @@ TEST(ConfigurationForms, FoldIsPartOfParts) {
 
 TEST(ConfigurationForms, ConstantsAreOneNumberOrARange) {
   const LayerSpec one = load_text(kMinimal, {"layers.hidden.tau_mem_ms=20"}).network.layers[0];
-  EXPECT_EQ(one.tau_mem_ms, (Range{20, 20}));
+  EXPECT_EQ(one.membrane.tau_ms, (Range{20, 20}));
   const LayerSpec range = load_text(kMinimal, {"layers.hidden.decay=[0.9, 0.99]"}).network.layers[0];
-  EXPECT_TRUE(range.decay_given);
-  EXPECT_EQ(range.decay, (Range{0.9, 0.99}));
+  EXPECT_TRUE(range.membrane.decay_given);
+  EXPECT_EQ(range.membrane.decay, (Range{0.9, 0.99}));
 }
 
 TEST(ConfigurationForms, TheLaterOfDecayAndTimeConstantCounts) {
-  EXPECT_TRUE(
-      load_text(kMinimal, {"layers.hidden.tau_mem_ms=20", "layers.hidden.decay=0.9"}).network.layers[0].decay_given);
-  EXPECT_FALSE(
-      load_text(kMinimal, {"layers.hidden.decay=0.9", "layers.hidden.tau_mem_ms=20"}).network.layers[0].decay_given);
+  EXPECT_TRUE(load_text(kMinimal, {"layers.hidden.tau_mem_ms=20", "layers.hidden.decay=0.9"})
+                  .network.layers[0]
+                  .membrane.decay_given);
+  EXPECT_FALSE(load_text(kMinimal, {"layers.hidden.decay=0.9", "layers.hidden.tau_mem_ms=20"})
+                   .network.layers[0]
+                   .membrane.decay_given);
 }
 
 TEST(ConfigurationForms, WindowsMayBeOpen) {
