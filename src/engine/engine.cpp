@@ -118,7 +118,7 @@ class Engine::Implementation {
         plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
     (dense ? forward_dense : forward_sparse)(layers[l], input, listing, context);
     Outgoing& outgoing = layers[l].outgoing;
-    outgoing.begin(context.samples, context.steps);
+    outgoing.begin(context.samples, context.steps, listing == Listing::active ? &dropout : nullptr);
     if (outgoing.changes()) outgoing.send_spikes(layers[l].spikes, team);
     return dense;
   }
@@ -218,7 +218,7 @@ class Engine::Implementation {
       }
       statistics.spike_counts.resize(layer.size());
       result.saved_state_bytes += layer.spikes.bytes() + layer.outgoing.bytes();
-      if (layer.outgoing.changes()) statistics.budget = layer.outgoing.budget();
+      if (layer.spec().spike_budget > 0) statistics.budget = layer.outgoing.budget();
     }
     if (spiking_layers < layers.size()) result.saved_state_bytes += output_stage.saved_bytes(context);
   }
@@ -331,6 +331,7 @@ class Engine::Implementation {
   OutputStage output_stage;
   std::vector<SpikeLists> spare_active;
   std::vector<double> rate_costs;  // per layer
+  DropoutDraw dropout;
   int last_samples = 0;            // of the last batch
   int last_steps = 0;
 
@@ -493,6 +494,8 @@ void Engine::set_window_low(int layer, double units_of_threshold) {
 }
 
 void Engine::set_rate_cost(int layer, double cost) { implementation_->rate_costs.at(layer) = cost; }
+
+void Engine::set_dropout(const DropoutDraw& draw) { implementation_->dropout = draw; }
 
 BatchResult Engine::evaluate(const SpikeBatch& batch, const ReadoutLoss& loss) {
   return implementation_->step(batch, loss, false, nullptr, 0.0);

@@ -103,6 +103,9 @@ class Engine {
   /// loss of the batches to come; a negative cost asks for spikes. BatchResult::regulariser counts it.
   void set_rate_cost(int layer, double cost);
 
+  /// What the dropout of the training batches to come is drawn from; to be set before each.
+  void set_dropout(const DropoutDraw& draw);
+
   /// Forward pass and loss; nothing is kept.
   BatchResult evaluate(const SpikeBatch& batch, const ReadoutLoss& loss);
   /// Forward pass of layers up to and including `layer`, recording it. For initialisation from data, and for `eval

@@ -63,6 +63,13 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
   set_window_low(window_low_);
 }
 
+SpikeRows LayerState::sent_spikes() const {
+  if (!outgoing.changes()) return spikes.view(size());
+  SpikeRows rows = outgoing.spikes().view(size());
+  rows.value = outgoing.value();
+  return rows;
+}
+
 float* LayerState::kept_gradient(int tile) {
   if (kept_gradient_.empty()) kept_gradient_ = AlignedBuffer<float>(weights_.size());
   return kept_gradient_.data() + tile * tile_floats();

@@ -1,7 +1,7 @@
 #include "engine/outgoing.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 namespace spikeloom {
 namespace {
@@ -34,11 +34,23 @@ void Outgoing::SampleEntries::clear() {
   budget = {};
 }
 
-void Outgoing::begin(int samples, int steps) {
+void Outgoing::begin(int samples, int steps, const DropoutDraw* dropout) {
   samples_ = samples;
   steps_ = steps;
   budget_ = {};
-  changes_ = spec_->changes_outgoing();
+  dropout_.reset();
+  value_ = 1.0F;
+  if (dropout && spec_->dropout > 0.0) {
+    dropout_.emplace(dropout->seed, "dropout/" + spec_->name, dropout->step);
+    first_row_ = dropout->first_sample * static_cast<std::uint64_t>(steps);
+    dropped_below_ = static_cast<std::uint64_t>(std::ceil(spec_->dropout * 0x1p32));
+    value_ = static_cast<float>(1.0 / (1.0 - spec_->dropout));
+  }
+  changes_ = spec_->spike_budget > 0 || dropout_;
+}
+
+std::size_t Outgoing::room() const {
+  return spec_->spike_budget > 0 ? static_cast<std::size_t>(spec_->spike_budget) : static_cast<std::size_t>(spec_->size);
 }
 
 void Outgoing::send_spikes(const SpikeLists& own, WorkerTeam& team) {
@@ -61,13 +73,19 @@ void Outgoing::send_active(const SpikeLists& own_spikes, const SpikeLists& own_a
 }
 
 void Outgoing::choose_spikes(int sample, const SpikeLists& own, SampleEntries& out) const {
-  const auto room = static_cast<std::size_t>(spec_->spike_budget);
   for (int step = 0; step < steps_; ++step) {
-    const auto spikes = row_of(own, static_cast<std::size_t>(sample) * steps_ + step);
-    const std::size_t kept = std::min(room, spikes.size());
-    out.ids.insert(out.ids.end(), spikes.begin(), spikes.begin() + static_cast<std::ptrdiff_t>(kept));
-    out.budget.spikes += spikes.size();
-    out.budget.dropped_spikes += spikes.size() - kept;
+    const std::size_t row = static_cast<std::size_t>(sample) * steps_ + step;
+    std::size_t left = room();
+    for (const std::uint32_t id : row_of(own, row)) {
+      if (leaves_out(row, id)) continue;
+      ++out.budget.spikes;
+      if (left == 0) {
+        ++out.budget.dropped_spikes;
+        continue;
+      }
+      --left;
+      out.ids.push_back(id);
+    }
     out.end_step();
   }
 }
@@ -78,19 +96,20 @@ void Outgoing::choose_active(int sample, const SpikeLists& own_spikes, const Spi
     const std::size_t row = static_cast<std::size_t>(sample) * steps_ + step;
     const auto sent = row_of(spikes_, row);
     Follower spiked(row_of(own_spikes, row)), kept(sent);
-    std::size_t room = static_cast<std::size_t>(spec_->spike_budget) - sent.size();
+    std::size_t left = room() - sent.size();
     for (std::uint32_t e = own_active.offsets[row]; e < own_active.offsets[row + 1]; ++e) {
       const std::uint32_t id = own_active.ids[e];
       if (spiked.holds(id)) {
         if (kept.holds(id)) out.add(id, e);
         continue;
       }
+      if (leaves_out(row, id)) continue;
       ++out.budget.gradients;
-      if (room == 0) {
+      if (left == 0) {
         ++out.budget.dropped_gradients;
         continue;
       }
-      --room;
+      --left;
       out.add(id, e);
     }
     out.end_step();
@@ -127,7 +146,7 @@ void Outgoing::return_gradient(int sample, const SpikeLists& own_active, const f
   const std::uint32_t first = own_active.offsets[row];
   std::fill_n(own, own_active.offsets[row + steps_] - first, 0.0F);
   for (std::uint32_t e = active_.offsets[row]; e < active_.offsets[row + steps_]; ++e)
-    own[sources_[e] - first] = *sent++;
+    own[sources_[e] - first] = value_ * *sent++;
 }
 
 std::size_t Outgoing::bytes() const {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/random.hpp"
 #include "network/neuron_constants.hpp"
 #include "network/scalar_models.hpp"
 
@@ -54,8 +55,9 @@ struct DenseLayer {
                                std::size_t samples, int steps, LayerGradient<Number>& gradient) const;
   const std::vector<Number>& output() const { return spec.spiking() ? spike : membrane; }
 
-  /// Fills `passed`: a list holds spike_budget ids, spikes first, then neurons that are only active, in ascending id.
-  void choose_outgoing(std::size_t rows);
+  /// Fills `passed`: dropout leaves out what it draws; then a list holds spike_budget ids, spikes first, then neurons
+  /// that are only active, in ascending id.
+  void choose_outgoing(std::size_t rows, int steps, const DropoutDraw& dropout);
   /// What the next layer receives, and dLoss/doutput from dLoss/d of that.
   std::vector<Number> sent() const;
   void take_back(std::vector<Number>& gradient) const;
@@ -80,7 +82,7 @@ struct DenseLayer {
   std::vector<Number> spike;
   std::vector<Number> derivative;  // h, 0 outside the active set
   std::vector<char> in_window;     // the active set
-  std::vector<char> passed;        // whether the neuron's spike reaches the next layer, if it spikes
+  std::vector<Number> passed;      // what the neuron's spike counts in the next layer, if it spikes; 0: it is dropped
 };
 
 template <class Number>
@@ -149,14 +151,20 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
 }
 
 template <class Number>
-void DenseLayer<Number>::choose_outgoing(std::size_t rows) {
-  passed.assign(rows * size, 1);
+void DenseLayer<Number>::choose_outgoing(std::size_t rows, int steps, const DropoutDraw& draw) {
+  passed.assign(rows * size, static_cast<Number>(1.0 / (1.0 - spec.dropout)));
+  if (spec.dropout > 0.0) {
+    const RandomStream random(draw.seed, "dropout/" + spec.name, draw.step);
+    for (std::size_t at = 0; at < passed.size(); ++at) {
+      if (random.bits_at(draw.first_sample * steps * size + at) / 4294967296.0 < spec.dropout) passed[at] = 0;
+    }
+  }
   if (spec.spike_budget == 0) return;
   for (std::size_t row = 0; row < rows; ++row) {
     int listed = 0;
     const auto list_where = [&](auto belongs) {
       for (std::size_t at = row * size; at < (row + 1) * size; ++at) {
-        if (belongs(at)) passed[at] = listed++ < spec.spike_budget;
+        if (passed[at] != 0 && belongs(at) && listed++ >= spec.spike_budget) passed[at] = 0;
       }
     };
     list_where([&](std::size_t at) { return spike[at] != 0; });
@@ -167,17 +175,13 @@ void DenseLayer<Number>::choose_outgoing(std::size_t rows) {
 template <class Number>
 std::vector<Number> DenseLayer<Number>::sent() const {
   std::vector<Number> result = output();
-  for (std::size_t at = 0; at < result.size(); ++at) {
-    if (!passed[at]) result[at] = 0;
-  }
+  for (std::size_t at = 0; at < result.size(); ++at) result[at] *= passed[at];
   return result;
 }
 
 template <class Number>
 void DenseLayer<Number>::take_back(std::vector<Number>& gradient) const {
-  for (std::size_t at = 0; at < gradient.size(); ++at) {
-    if (!passed[at]) gradient[at] = 0;
-  }
+  for (std::size_t at = 0; at < gradient.size(); ++at) gradient[at] *= passed[at];
 }
 
 template <class Number>
@@ -245,7 +249,8 @@ double add_regulariser(const DenseLayer<Number>& layer, std::size_t rows, std::v
 template <class Number>
 ReferenceResult<Number> reference_step(const NetworkSpec& network, const Parameters& parameters,
                                        const SpikeBatch& batch, const ReferenceLoss<Number>& loss,
-                                       const std::vector<ForcedDecisions>& forced, double window_low) {
+                                       const std::vector<ForcedDecisions>& forced, double window_low,
+                                       const DropoutDraw& dropout) {
   ReferenceResult<Number> result;
   const std::size_t rows = batch.rows(), samples = batch.samples;
   std::vector<Number> input(rows * batch.neurons, 0);
@@ -263,7 +268,7 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
     std::uint64_t spikes = 0;
     for (const Number s : layers[l].spike) spikes += s != 0;
     result.spikes.push_back(spikes);
-    layers[l].choose_outgoing(rows);
+    layers[l].choose_outgoing(rows, batch.steps, dropout);
     inputs.push_back(layers[l].sent());
   }
 
@@ -301,9 +306,9 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
 
 template ReferenceResult<float> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
                                                const ReferenceLoss<float>&, const std::vector<ForcedDecisions>&,
-                                               double);
+                                               double, const DropoutDraw&);
 template ReferenceResult<double> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
                                                 const ReferenceLoss<double>&, const std::vector<ForcedDecisions>&,
-                                                double);
+                                                double, const DropoutDraw&);
 
 }  // namespace spikeloom

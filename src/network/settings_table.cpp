@@ -312,6 +312,10 @@ void add_outgoing(std::vector<Setting>& table) {
        "Most ids in the list of a sample and step that goes to the next layer: spikes first, then neurons that are only "
        "active, lowest first; the rest is dropped and counted. 0 is off. lif, neither recurrent nor last."},
       std::move(budget));
+  add({"dropout", "",
+       "Probability that a spike is left out on its way to the next layer, in training; the others count 1 / (1 - "
+       "dropout) there. lif, not last."},
+      number(at(&LayerSpec::dropout), {0.0, 1.0, false, true}));
 }
 
 std::vector<Setting> make_table() {

@@ -137,6 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"spike_budget = 0.01",
                 "spike_budget = 0.01 is not allowed: it must be a whole number from 0 to 1048576 (ids, not a fraction "
                 "of the layer)"},
+        BadLine{"dropout = 1", "dropout = 1 is not allowed: it must be a number from 0 and below 1"},
         BadLine{"recurrent_init = \"uniform\"",
                 "recurrent_init = \"uniform\" is not allowed: it must be one of orthogonal, normal"}));
 

@@ -74,7 +74,9 @@ SettingValue draw_value(const Setting& setting, RandomStream& random) {
   return false;
 }
 
-bool needs_a_next_layer(const Setting& setting) { return setting.name == "spike_budget"; }
+bool needs_a_next_layer(const Setting& setting) {
+  return setting.name == "spike_budget" || setting.name == "dropout";
+}
 
 TEST(ConfigurationRoundTrip, KeepsEveryValue) {
   RandomStream random(7, "round trip");
