@@ -133,6 +133,7 @@ void LayerState::import_parameters(const LayerParameters& parameters) {
   }
   for (int tile = 0; tile < tiles_; ++tile) round_weights(tile, 0, inputs_);
   decay_ = parameters.decay;
+  outgoing.set_delays(parameters.delay);
   set_window_low(window_low_);
 }
 
@@ -145,6 +146,7 @@ LayerParameters LayerState::export_parameters() const {
     parameters.of(kind) = to_canonical(kind, blocks);
   }
   parameters.decay = decay_;
+  parameters.delay = outgoing.delays();
   return parameters;
 }
 

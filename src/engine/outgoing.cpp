@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include <spikeloom/error.hpp>
 
 namespace spikeloom {
 namespace {
@@ -34,6 +37,12 @@ void Outgoing::SampleEntries::clear() {
   budget = {};
 }
 
+void Outgoing::set_delays(const std::vector<float>& delays) {
+  if (spec_->delayed() && delays.size() != static_cast<std::size_t>(spec_->size))
+    throw InternalError("the delays of layer " + spec_->name + " are missing or of another layer");
+  delays_ = spec_->delayed() ? delays : std::vector<float>();
+}
+
 void Outgoing::begin(int samples, int steps, const DropoutDraw* dropout) {
   samples_ = samples;
   steps_ = steps;
@@ -46,7 +55,7 @@ void Outgoing::begin(int samples, int steps, const DropoutDraw* dropout) {
     dropped_below_ = static_cast<std::uint64_t>(std::ceil(spec_->dropout * 0x1p32));
     value_ = static_cast<float>(1.0 / (1.0 - spec_->dropout));
   }
-  changes_ = spec_->spike_budget > 0 || dropout_;
+  changes_ = spec_->spike_budget > 0 || dropout_ || spec_->delayed();
 }
 
 std::size_t Outgoing::room() const {
@@ -60,6 +69,9 @@ void Outgoing::send_spikes(const SpikeLists& own, WorkerTeam& team) {
     choose_spikes(static_cast<int>(sample), own, entries_[sample]);
   });
   count_budget();
+  if (delays_.empty()) return join(team, spikes_, nullptr);
+  join(team, kept_, nullptr);
+  team.for_each(samples_, [&](std::size_t sample, int) { delay(entries_[sample]); });
   join(team, spikes_, nullptr);
 }
 
@@ -67,6 +79,7 @@ void Outgoing::send_active(const SpikeLists& own_spikes, const SpikeLists& own_a
   team.for_each(samples_, [&](std::size_t sample, int) {
     entries_[sample].clear();
     choose_active(static_cast<int>(sample), own_spikes, own_active, entries_[sample]);
+    if (!delays_.empty()) delay(entries_[sample]);
   });
   count_budget();
   join(team, active_, &sources_);
@@ -84,7 +97,7 @@ void Outgoing::choose_spikes(int sample, const SpikeLists& own, SampleEntries& o
         continue;
       }
       --left;
-      out.ids.push_back(id);
+      out.add(id, 0);
     }
     out.end_step();
   }
@@ -94,9 +107,9 @@ void Outgoing::choose_active(int sample, const SpikeLists& own_spikes, const Spi
                              SampleEntries& out) const {
   for (int step = 0; step < steps_; ++step) {
     const std::size_t row = static_cast<std::size_t>(sample) * steps_ + step;
-    const auto sent = row_of(spikes_, row);
-    Follower spiked(row_of(own_spikes, row)), kept(sent);
-    std::size_t left = room() - sent.size();
+    const auto kept_spikes = row_of(delays_.empty() ? spikes_ : kept_, row);
+    Follower spiked(row_of(own_spikes, row)), kept(kept_spikes);
+    std::size_t left = room() - kept_spikes.size();
     for (std::uint32_t e = own_active.offsets[row]; e < own_active.offsets[row + 1]; ++e) {
       const std::uint32_t id = own_active.ids[e];
       if (spiked.holds(id)) {
@@ -113,6 +126,39 @@ void Outgoing::choose_active(int sample, const SpikeLists& own_spikes, const Spi
       out.add(id, e);
     }
     out.end_step();
+  }
+}
+
+void Outgoing::delay(SampleEntries& entries) const {
+  const auto steps = static_cast<std::size_t>(steps_);
+  // places[t + 1] counts what arrives at step t, then becomes the place of its next entry, and ends as that of step t + 1.
+  std::vector<std::uint32_t> places(steps + 1, 0);
+  const auto for_each_arrival = [&](auto visit) {
+    std::size_t entry = 0;
+    for (std::size_t step = 0; step < steps; ++step) {
+      for (; entry < entries.ends[step]; ++entry) {
+        const std::size_t at = step + static_cast<std::size_t>(delays_[entries.ids[entry]]);
+        if (at < steps) visit(entry, at);
+      }
+    }
+  };
+  for_each_arrival([&](std::size_t, std::size_t at) { ++places[at + 1]; });
+  std::uint32_t place = 0;
+  for (std::size_t step = 1; step <= steps; ++step) place += std::exchange(places[step], place);
+  entries.arrivals.resize(place);
+  for_each_arrival([&](std::size_t entry, std::size_t at) {
+    entries.arrivals[places[at + 1]++] = std::uint64_t{entries.ids[entry]} << 32 | entries.sources[entry];
+  });
+  for (std::size_t step = 0; step < steps; ++step) {
+    // A neuron arrives at most once in a step: ids differ, and their order is the whole order.
+    std::sort(entries.arrivals.begin() + places[step], entries.arrivals.begin() + places[step + 1]);
+    entries.ends[step] = places[step + 1];
+  }
+  entries.ids.resize(place);
+  entries.sources.resize(place);
+  for (std::size_t i = 0; i < place; ++i) {
+    entries.ids[i] = static_cast<std::uint32_t>(entries.arrivals[i] >> 32);
+    entries.sources[i] = static_cast<std::uint32_t>(entries.arrivals[i]);
   }
 }
 

@@ -6,8 +6,10 @@
 //                       the same.
 //   dropout = p         in training a neuron is left out of a step's lists with probability p, and a spike that goes out
 //                       counts 1 / (1 - p); before the budget is applied
+//   delay_steps = d     what is in the lists of step t arrives at step t + d, where d may differ from neuron to neuron;
+//                       what would arrive after the last step is lost
 //
-// An active neuron that is dropped gets no gradient from above. A layer without such a setting sends its own lists, and
+// An active neuron that is dropped or lost gets no gradient from above. A layer without such a setting sends its own lists, and
 // nothing here costs anything.
 #pragma once
 
@@ -43,6 +45,10 @@ class Outgoing {
  public:
   explicit Outgoing(const LayerSpec& layer) : spec_(&layer) {}
 
+  /// Steps per neuron, or none of them where the layer has no delays.
+  void set_delays(const std::vector<float>& delays);
+  const std::vector<float>& delays() const { return delays_; }
+
   /// Starts a batch of so many samples and steps; `dropout` is null in evaluation.
   void begin(int samples, int steps, const DropoutDraw* dropout);
   /// Whether the lists of this batch differ from the layer's own. Only then the rest may be used.
@@ -70,6 +76,7 @@ class Outgoing {
     std::vector<std::uint32_t> ids;
     std::vector<std::uint32_t> sources;
     BudgetCounts budget;
+    std::vector<std::uint64_t> arrivals;  // scratch of a delay
 
     void clear();
     void add(std::uint32_t id, std::uint32_t source) { ids.push_back(id), sources.push_back(source); }
@@ -83,6 +90,7 @@ class Outgoing {
   std::size_t room() const;
   void choose_spikes(int sample, const SpikeLists& own, SampleEntries& out) const;
   void choose_active(int sample, const SpikeLists& own_spikes, const SpikeLists& own_active, SampleEntries& out) const;
+  void delay(SampleEntries& entries) const;
   void join(WorkerTeam& team, SpikeLists& lists, std::vector<std::uint32_t>* sources);
   void count_budget();
 
@@ -94,6 +102,8 @@ class Outgoing {
   std::uint64_t dropped_below_ = 0;
   std::uint64_t first_row_ = 0;
   float value_ = 1.0F;
+  std::vector<float> delays_;
+  SpikeLists kept_;  // spikes before their delay, if there is one
   SpikeLists spikes_;
   SpikeLists active_;
   std::vector<std::uint32_t> sources_;  // of each entry of active_: its place in the layer's own active list

@@ -59,8 +59,11 @@ struct DenseLayer {
   /// that are only active, in ascending id.
   void choose_outgoing(std::size_t rows, int steps, const DropoutDraw& dropout);
   /// What the next layer receives, and dLoss/doutput from dLoss/d of that.
-  std::vector<Number> sent() const;
-  void take_back(std::vector<Number>& gradient) const;
+  std::vector<Number> sent(int steps) const;
+  void take_back(int steps, std::vector<Number>& gradient) const;
+  /// Calls visit(at, arrives) for every place of (row, neuron) whose spike arrives within the sample.
+  template <class Visit>
+  void for_each_arrival(int steps, Visit visit) const;
 
   /// delta[t] of neuron j, `at` its place at t, from dLoss/ds or dLoss/du and delta[t+1].
   Number adjoint(std::size_t at, int j, Number gradient, Number later) const;
@@ -173,15 +176,29 @@ void DenseLayer<Number>::choose_outgoing(std::size_t rows, int steps, const Drop
 }
 
 template <class Number>
-std::vector<Number> DenseLayer<Number>::sent() const {
-  std::vector<Number> result = output();
-  for (std::size_t at = 0; at < result.size(); ++at) result[at] *= passed[at];
+template <class Visit>
+void DenseLayer<Number>::for_each_arrival(int steps, Visit visit) const {
+  const std::size_t rows = passed.size() / size;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (int j = 0; j < size; ++j) {
+      const int delay = parameters.delay.empty() ? 0 : static_cast<int>(parameters.delay[j]);
+      const std::size_t at = row * size + j;
+      if (static_cast<int>(row % steps) + delay < steps) visit(at, at + static_cast<std::size_t>(delay) * size);
+    }
+  }
+}
+
+template <class Number>
+std::vector<Number> DenseLayer<Number>::sent(int steps) const {
+  std::vector<Number> result(passed.size(), 0);
+  for_each_arrival(steps, [&](std::size_t at, std::size_t arrives) { result[arrives] = passed[at] * output()[at]; });
   return result;
 }
 
 template <class Number>
-void DenseLayer<Number>::take_back(std::vector<Number>& gradient) const {
-  for (std::size_t at = 0; at < gradient.size(); ++at) gradient[at] *= passed[at];
+void DenseLayer<Number>::take_back(int steps, std::vector<Number>& gradient) const {
+  const std::vector<Number> of_sent = std::exchange(gradient, std::vector<Number>(gradient.size(), 0));
+  for_each_arrival(steps, [&](std::size_t at, std::size_t arrives) { gradient[at] = passed[at] * of_sent[arrives]; });
 }
 
 template <class Number>
@@ -269,7 +286,7 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
     for (const Number s : layers[l].spike) spikes += s != 0;
     result.spikes.push_back(spikes);
     layers[l].choose_outgoing(rows, batch.steps, dropout);
-    inputs.push_back(layers[l].sent());
+    inputs.push_back(layers[l].sent(batch.steps));
   }
 
   const DenseLayer<Number>& last = layers.back();
@@ -295,7 +312,7 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   result.recurrent_weight_gradient.resize(layers.size());
   result.bias_gradient.resize(layers.size());
   for (std::size_t l = layers.size(); l-- > 0;) {
-    layers[l].take_back(gradient);
+    layers[l].take_back(batch.steps, gradient);
     if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradient);
     LayerGradient<Number> of_layer{result.weight_gradient[l], result.recurrent_weight_gradient[l],
                                    result.bias_gradient[l]};

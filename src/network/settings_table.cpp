@@ -316,6 +316,10 @@ void add_outgoing(std::vector<Setting>& table) {
        "Probability that a spike is left out on its way to the next layer, in training; the others count 1 / (1 - "
        "dropout) there. lif, not last."},
       number(at(&LayerSpec::dropout), {0.0, 1.0, false, true}));
+  add({"delay_steps", "steps",
+       "Steps that a spike takes to the next layer; [low, high] draws a whole number per neuron. What would arrive after "
+       "the last step is lost. lif, not last."},
+      whole_range(at(&LayerSpec::delay_steps), 0, kMany));
 }
 
 std::vector<Setting> make_table() {

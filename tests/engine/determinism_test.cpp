@@ -30,6 +30,7 @@ Case training_case(Net net) {
   if (net == Net::changed_lists) {
     test.network.layers[0].spike_budget = 7;
     test.network.layers[0].dropout = 0.3;
+    test.network.layers[0].delay_steps = {0.0, 5.0};
     test.network.layers[1].recurrent = true;
     test.network.layers[1].dropout = 0.2;
   }

@@ -219,6 +219,9 @@ Case changed_lists_case(std::uint64_t number) {
     if (!layer.spiking()) continue;
     if (!layer.recurrent) layer.spike_budget = pick(random, {0, 0, 1, 2, 5, 20});
     layer.dropout = pick(random, {0.0, 0.0, 0.2, 0.5, 0.9});
+    const double steps = test.batch.steps;
+    layer.delay_steps = pick(random, {Range{0, 0}, Range{0, 0}, Range{1, 1}, Range{0, 3}, Range{2, 9}, Range{0, steps}});
+    test.parameters.layers[l].delay = random_delays(layer, random);
   }
   // Whose maximum is where, the engine shows by a forward pass without dropout.
   if (test.loss.over == LossOver::max) test.loss.over = LossOver::mean;

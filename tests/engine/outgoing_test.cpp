@@ -69,6 +69,60 @@ TEST(SpikeBudget, KeepsSpikesFirstThenTheLowestActiveNeurons) {
   }
 }
 
+/// Two samples of four steps; neurons 0 to 3 with delays of 2, 0, 1 and 9 steps.
+TEST(Delay, MovesEachNeuronByItsOwnStepsWithinTheSample) {
+  LayerSpec layer = lif_layer("hidden", 4);
+  layer.delay_steps = {0.0, 9.0};
+  const SpikeLists spikes = lists_of({{0, 1, 2, 3}, {1}, {0, 2}, {2}, {}, {0}, {1, 2}, {1}});
+  const SpikeLists active = lists_of({{0, 3}, {1, 2}, {}, {2}, {0, 1, 2, 3}, {}, {0}, {}});
+  for (const int workers : {1, 2}) {
+    WorkerTeam team(workers, false);
+    Outgoing outgoing(layer);
+    outgoing.set_delays({2, 0, 1, 9});
+    outgoing.begin(2, 4, nullptr);
+    ASSERT_TRUE(outgoing.changes());
+    outgoing.send_spikes(spikes, team);
+    outgoing.send_active(spikes, active, team);
+    EXPECT_EQ(rows_of(outgoing.spikes()), (std::vector<Ids>{{1}, {1, 2}, {0}, {2}, {}, {}, {1}, {0, 1, 2}}));
+    EXPECT_EQ(rows_of(outgoing.active()), (std::vector<Ids>{{}, {1}, {0, 2}, {}, {1}, {2}, {0}, {}}));
+    EXPECT_EQ(returned(outgoing, 0, 4, active), (std::vector<float>{2, 0, 1, 3, 0}));
+    EXPECT_EQ(returned(outgoing, 1, 4, active), (std::vector<float>{3, 1, 2, 0, 0}));
+    EXPECT_EQ(outgoing.value(), 1.0F);
+  }
+}
+
+TEST(Delay, ComesAfterTheBudget) {
+  LayerSpec layer = lif_layer("hidden", 4);
+  layer.delay_steps = {0.0, 1.0};
+  layer.spike_budget = 2;
+  const SpikeLists spikes = lists_of({{0, 1, 2}, {0, 3}});
+  const SpikeLists active = lists_of({{2, 3}, {1, 3}});
+  WorkerTeam team(1, false);
+  Outgoing outgoing(layer);
+  outgoing.set_delays({1, 1, 0, 0});
+  outgoing.begin(1, 2, nullptr);
+  outgoing.send_spikes(spikes, team);
+  outgoing.send_active(spikes, active, team);
+  EXPECT_EQ(rows_of(outgoing.spikes()), (std::vector<Ids>{{}, {0, 1, 3}}));
+  EXPECT_EQ(rows_of(outgoing.active()), (std::vector<Ids>{{}, {3}}));
+  EXPECT_EQ(returned(outgoing, 0, 2, active), (std::vector<float>{0, 0, 0, 1}));
+}
+
+TEST(Delay, IsDrawnEvenlyFromItsRange) {
+  NetworkSpec network;
+  network.channels = 3;
+  network.layers.push_back(lif_layer("hidden", 3000));
+  network.layers.push_back(readout_layer("output", 2, NeuronKind::leaky_integrator));
+  network.layers[0].delay_steps = {2.0, 4.0};
+  std::vector<int> times(6, 0);
+  const Parameters parameters = initial_parameters(network, 1);
+  for (const float delay : parameters.layers[0].delay) ++times.at(static_cast<std::size_t>(delay));
+  EXPECT_EQ(times[2] + times[3] + times[4], 3000);
+  for (const int delay : {2, 3, 4}) EXPECT_NEAR(times[delay], 1000, 110);
+  EXPECT_NE(initial_parameters(network, 2).layers[0].delay, parameters.layers[0].delay);
+  EXPECT_TRUE(parameters.layers[1].delay.empty());
+}
+
 /// Every neuron of `size` active, and every third spiking, in every step.
 struct Busy {
   Busy(int samples, int steps, int size) {
@@ -198,6 +252,29 @@ TEST(SpikeBudget, WithRoomForAllChangesNoBit) {
     EXPECT_EQ(with.result.layers[0].budget.spikes, with.result.layers[0].spikes);
     EXPECT_EQ(with.result.layers[0].budget.dropped_spikes + with.result.layers[0].budget.dropped_gradients, 0U);
     EXPECT_EQ(without.result.layers[0].budget.spikes, 0U);
+  }
+}
+
+/// Without neurons of its own memory, what a delayed layer's spikes do happens so many steps later.
+TEST(Delay, OfAWholeLayerIsAReadoutThatComesLater) {
+  for (const EngineMode mode : {EngineMode::sparse, EngineMode::dense}) {
+    Case test = two_hidden_layers();
+    const auto output = [&] {
+      WorkerTeam team(2, false);
+      Engine engine(test.network, make_plan(test.network, mode, 2), team);
+      engine.import_parameters(test.parameters);
+      return engine.record(test.batch, 2, false, true).membrane;
+    };
+    for (float& bias : test.parameters.layers[2].bias) bias = 0.0F;
+    const std::vector<float> at_once = output();
+    test.network.layers[1].delay_steps = {3.0, 3.0};
+    test.parameters.layers[1].delay.assign(67, 3.0F);
+    const std::vector<float> later = output();
+    for (std::size_t row = 0; row < test.batch.rows(); ++row) {
+      for (std::size_t c = 0; c < 10; ++c) {
+        EXPECT_EQ(later[row * 10 + c], row % 30 < 3 ? 0.0F : at_once[(row - 3) * 10 + c]);
+      }
+    }
   }
 }
 

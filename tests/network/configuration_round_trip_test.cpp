@@ -75,7 +75,7 @@ SettingValue draw_value(const Setting& setting, RandomStream& random) {
 }
 
 bool needs_a_next_layer(const Setting& setting) {
-  return setting.name == "spike_budget" || setting.name == "dropout";
+  return setting.name == "spike_budget" || setting.name == "dropout" || setting.name == "delay_steps";
 }
 
 TEST(ConfigurationRoundTrip, KeepsEveryValue) {
@@ -87,7 +87,7 @@ TEST(ConfigurationRoundTrip, KeepsEveryValue) {
       if (setting.name == "neuron" || setting.name == "name" || setting.name == "size" || setting.name == "classes")
         continue;
       const bool particular = setting.name == "early_stopping" || setting.name == "activity_target" ||
-                              setting.name == "rescue_active" || setting.name == "spike_budget";
+                              setting.name == "rescue_active" || setting.name == "spike_budget" || setting.name == "delay_steps";
       if ((setting.section == "loss" || particular) && random.below(4) != 0)
         continue;  // some combinations are conflicts; most trials should not be
       if (setting.name == "rate_lower" || (setting.name == "fold" && random.below(2) == 0)) continue;
