@@ -69,8 +69,8 @@ struct LayerSpec {
   ActivityControl activity_control = ActivityControl::cost;
   double rescue_active = 0.0;  // while a smaller fraction of the neurons is active in a batch, the window widens
   // What happens to spikes on their way to the next layer; nothing by default.
-  int spike_budget = 0;  // most ids in the list of a (sample, step); 0 is off
-  double dropout = 0.0;  // probability that a spike is left out in training
+  int spike_budget = 0;         // most ids in the list of a (sample, step); 0 is off
+  double dropout = 0.0;         // probability that a spike is left out in training
   Range delay_steps{0.0, 0.0};  // steps that a spike takes, whole; drawn per neuron
 
   bool spiking() const { return neuron == NeuronKind::lif; }

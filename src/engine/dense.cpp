@@ -189,7 +189,9 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
     densify(input, group, context, spikes);
     const int below_blocks = below ? Blocks(*below).count() : 0;
     const SpikeLists* sent = below && below->outgoing.changes() ? &below->sent_active() : nullptr;
-    const auto sent_before = [&](int sample) { return sent->offsets[static_cast<std::size_t>(sample) * context.steps]; };
+    const auto sent_before = [&](int sample) {
+      return sent->offsets[static_cast<std::size_t>(sample) * context.steps];
+    };
     AlignedBuffer<float>& picked = context.shared->partials;
     if (sent) picked.reserve_discard(sent_before(group.last) - sent_before(group.first));
     context.team->for_each(blocks.count() + below_blocks, [&](std::size_t item, int worker) {

@@ -125,7 +125,7 @@ class Engine {
   /// Spikes and active sets of a spiking layer in the last batch (active: of a training batch), for tests.
   const SpikeLists& spikes(int layer) const;
   SpikeLists active(int layer);
-  /// What of the former reached the layer above.
+  /// What of the former reached the layer above; after record(), what would.
   SpikeRows sent_spikes(int layer) const;
 
  private:

@@ -59,7 +59,8 @@ void Outgoing::begin(int samples, int steps, const DropoutDraw* dropout) {
 }
 
 std::size_t Outgoing::room() const {
-  return spec_->spike_budget > 0 ? static_cast<std::size_t>(spec_->spike_budget) : static_cast<std::size_t>(spec_->size);
+  return spec_->spike_budget > 0 ? static_cast<std::size_t>(spec_->spike_budget)
+                                 : static_cast<std::size_t>(spec_->size);
 }
 
 void Outgoing::send_spikes(const SpikeLists& own, WorkerTeam& team) {
@@ -131,7 +132,8 @@ void Outgoing::choose_active(int sample, const SpikeLists& own_spikes, const Spi
 
 void Outgoing::delay(SampleEntries& entries) const {
   const auto steps = static_cast<std::size_t>(steps_);
-  // places[t + 1] counts what arrives at step t, then becomes the place of its next entry, and ends as that of step t + 1.
+  // places[t + 1] counts what arrives at step t, then becomes the place of its next entry, and ends as that of step t
+  // + 1.
   std::vector<std::uint32_t> places(steps + 1, 0);
   const auto for_each_arrival = [&](auto visit) {
     std::size_t entry = 0;
@@ -181,7 +183,8 @@ void Outgoing::join(WorkerTeam& team, SpikeLists& lists, std::vector<std::uint32
   if (sources) sources->resize(base.back());
   team.for_each(samples_, [&](std::size_t sample, int) {
     const SampleEntries& from = entries_[sample];
-    for (int step = 0; step < steps_; ++step) lists.offsets[sample * steps_ + step + 1] = base[sample] + from.ends[step];
+    for (int step = 0; step < steps_; ++step)
+      lists.offsets[sample * steps_ + step + 1] = base[sample] + from.ends[step];
     std::copy(from.ids.begin(), from.ids.end(), lists.ids.begin() + base[sample]);
     if (sources) std::copy(from.sources.begin(), from.sources.end(), sources->begin() + base[sample]);
   });
@@ -195,8 +198,6 @@ void Outgoing::return_gradient(int sample, const SpikeLists& own_active, const f
     own[sources_[e] - first] = value_ * *sent++;
 }
 
-std::size_t Outgoing::bytes() const {
-  return changes_ ? spikes_.bytes() : 0;
-}
+std::size_t Outgoing::bytes() const { return changes_ ? spikes_.bytes() : 0; }
 
 }  // namespace spikeloom

@@ -4,13 +4,14 @@
 //   spike_budget = S    a list holds at most S ids: spikes first, in ascending id, then neurons that are active but did
 //                       not spike, likewise. What does not fit is dropped; a neuron whose spike is dropped is reset all
 //                       the same.
-//   dropout = p         in training a neuron is left out of a step's lists with probability p, and a spike that goes out
+//   dropout = p         in training a neuron is left out of a step's lists with probability p, and a spike that goes
+//   out
 //                       counts 1 / (1 - p); before the budget is applied
 //   delay_steps = d     what is in the lists of step t arrives at step t + d, where d may differ from neuron to neuron;
 //                       what would arrive after the last step is lost
 //
-// An active neuron that is dropped or lost gets no gradient from above. A layer without such a setting sends its own lists, and
-// nothing here costs anything.
+// An active neuron that is dropped or lost gets no gradient from above. A layer without such a setting sends its own
+// lists, and nothing here costs anything.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ namespace spikeloom {
 struct BudgetCounts {
   std::uint64_t spikes = 0;  // that asked for room
   std::uint64_t dropped_spikes = 0;
-  std::uint64_t gradients = 0;  // neurons that are active but did not spike, likewise; 0 where only the forward pass ran
+  std::uint64_t gradients =
+      0;  // neurons that are active but did not spike, likewise; 0 where only the forward pass ran
   std::uint64_t dropped_gradients = 0;
 };
 
@@ -85,7 +87,8 @@ class Outgoing {
 
   /// Whether dropout leaves a neuron out: of the spikes as of the active neurons.
   bool leaves_out(std::size_t row, std::uint32_t id) const {
-    return dropout_ && dropout_->bits_at((first_row_ + row) * static_cast<std::uint64_t>(spec_->size) + id) < dropped_below_;
+    return dropout_ &&
+           dropout_->bits_at((first_row_ + row) * static_cast<std::uint64_t>(spec_->size) + id) < dropped_below_;
   }
   std::size_t room() const;
   void choose_spikes(int sample, const SpikeLists& own, SampleEntries& out) const;

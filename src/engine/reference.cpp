@@ -322,8 +322,8 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
 }
 
 template ReferenceResult<float> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
-                                               const ReferenceLoss<float>&, const std::vector<ForcedDecisions>&,
-                                               double, const DropoutDraw&);
+                                               const ReferenceLoss<float>&, const std::vector<ForcedDecisions>&, double,
+                                               const DropoutDraw&);
 template ReferenceResult<double> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
                                                 const ReferenceLoss<double>&, const std::vector<ForcedDecisions>&,
                                                 double, const DropoutDraw&);

@@ -132,7 +132,8 @@ std::optional<Conflict> check_outgoing(const NetworkSpec& network) {
       return Conflict{{layer_key(i, setting), layer_key(i, other)},
                       fmt::format("layers.{}.{} {}", layer.name, setting, why)};
     };
-    for (const auto& [setting, given] : {std::pair{"spike_budget", layer.spike_budget > 0}, std::pair{"dropout", layer.dropout > 0.0},
+    for (const auto& [setting, given] :
+         {std::pair{"spike_budget", layer.spike_budget > 0}, std::pair{"dropout", layer.dropout > 0.0},
           std::pair{"delay_steps", layer.delayed()}}) {
       if (!given) continue;
       if (!layer.spiking()) {

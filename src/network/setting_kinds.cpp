@@ -226,7 +226,8 @@ Setting whole_range(Place<LayerSpec, Range> place, std::int64_t low, std::int64_
       range = Range{static_cast<double>(*one), static_cast<double>(*one)};
     if (!range || range->low > range->high) return false;
     for (const double end : {range->low, range->high}) {
-      if (!(end >= static_cast<double>(low) && end <= static_cast<double>(high)) || end != std::floor(end)) return false;
+      if (!(end >= static_cast<double>(low) && end <= static_cast<double>(high)) || end != std::floor(end))
+        return false;
     }
     place.in(*target.layer) = *range;
     return true;

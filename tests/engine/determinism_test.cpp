@@ -130,11 +130,11 @@ TEST_P(Determinism, TrainingChangesTheWeights) {
   EXPECT_GT(changed, test_.parameters.layers[0].weight.size() / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, Determinism,
-    ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
-                       ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent,
-                                         Net::changed_lists)));
+INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
+                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense,
+                                                              EngineMode::automatic),
+                                            ::testing::Values(Net::feed_forward, Net::linear_on_integrator,
+                                                              Net::recurrent, Net::changed_lists)));
 
 TEST(StepSchedule, ChangesNoBit) {
   const Case test = training_case(Net::recurrent);

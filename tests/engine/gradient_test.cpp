@@ -45,8 +45,8 @@ double norm_of_difference(const std::vector<Number>& a, const std::vector<double
 
 double norm(const std::vector<double>& a) { return norm_of_difference(std::vector<double>(a.size(), 0.0), a); }
 
-/// Deltas in bf16 have a relative error of up to 2^-9, and it falls anywhere in that.
-constexpr double kBf16Tolerance = 5e-3;
+/// Deltas in bf16 have a relative error of up to 2^-9, and what is summed of them may have both signs.
+constexpr double kBf16Tolerance = 7e-3;
 
 /// `fast`, `single` and `exact` are one parameter's gradients by the engine, by dense float32 and by dense float64.
 void expect_close(const std::string& name, EnginePrecision precision, const std::vector<float>& fast,
@@ -220,7 +220,8 @@ Case changed_lists_case(std::uint64_t number) {
     if (!layer.recurrent) layer.spike_budget = pick(random, {0, 0, 1, 2, 5, 20});
     layer.dropout = pick(random, {0.0, 0.0, 0.2, 0.5, 0.9});
     const double steps = test.batch.steps;
-    layer.delay_steps = pick(random, {Range{0, 0}, Range{0, 0}, Range{1, 1}, Range{0, 3}, Range{2, 9}, Range{0, steps}});
+    layer.delay_steps =
+        pick(random, {Range{0, 0}, Range{0, 0}, Range{1, 1}, Range{0, 3}, Range{2, 9}, Range{0, steps}});
     test.parameters.layers[l].delay = random_delays(layer, random);
   }
   // Whose maximum is where, the engine shows by a forward pass without dropout.

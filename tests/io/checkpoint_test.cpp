@@ -85,7 +85,7 @@ TEST(Checkpoint, HoldsDrawnDelays) {
   const std::vector<std::string> changes{"layers.one.delay_steps=[1, 9]", "training.epochs=1"};
   run.train("out", changes);
   const std::filesystem::path path = run / "out" / "last.safetensors";
-  const std::vector<float> delays = SafetensorsReader(path).read("one.delay", {70});
+  const std::vector<float> delays = SafetensorsReader(path).read("one.delay", std::vector<std::uint64_t>{70});
   const NetworkSpec network = run.configuration(changes).network;
   EXPECT_EQ(delays, initial_parameters(network, 3).layers[0].delay);
   EXPECT_EQ(read_parameters(SafetensorsReader(path), network).layers[0].delay, delays);

@@ -138,12 +138,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "spike_budget = 0.01 is not allowed: it must be a whole number from 0 to 1048576 (ids, not a fraction "
                 "of the layer)"},
         BadLine{"dropout = 1", "dropout = 1 is not allowed: it must be a number from 0 and below 1"},
-        BadLine{"delay_steps = [0.5, 2]",
-                "delay_steps = [0.5, 2.0] is not allowed: it must be a whole number from 0 to 1048576, or [low, high] of "
-                "such"},
-        BadLine{"delay_steps = [2, 1]",
-                "delay_steps = [2.0, 1.0] is not allowed: it must be a whole number from 0 to 1048576, or [low, high] of "
-                "such"},
+        BadLine{
+            "delay_steps = [0.5, 2]",
+            "delay_steps = [0.5, 2.0] is not allowed: it must be a whole number from 0 to 1048576, or [low, high] of "
+            "such"},
+        BadLine{
+            "delay_steps = [2, 1]",
+            "delay_steps = [2.0, 1.0] is not allowed: it must be a whole number from 0 to 1048576, or [low, high] of "
+            "such"},
         BadLine{"recurrent_init = \"uniform\"",
                 "recurrent_init = \"uniform\" is not allowed: it must be one of orthogonal, normal"}));
 
