@@ -96,6 +96,10 @@ struct LayerSpec {
   double activity_target = 0.0;
   ActivityControl activity_control = ActivityControl::cost;
   double rescue_active = 0.0;  // while a smaller fraction of the neurons is active in a batch, the window widens
+  // What happens to spikes on their way to the next layer; nothing by default.
+  int spike_budget = 0;         // most ids in the list of a (sample, step); 0 is off
+  double dropout = 0.0;         // probability that a spike is left out in training
+  Range delay_steps{0.0, 0.0};  // steps that a spike takes, whole; drawn per neuron
 
   bool spiking() const { return neuron < NeuronKind::leaky_integrator; }
   bool learns(NeuronParameter parameter) const {
@@ -103,6 +107,9 @@ struct LayerSpec {
   }
   /// The value, or the range of values, that the neurons start with.
   const Range& initial(NeuronParameter parameter) const;
+  /// Whether the next layer may receive other spikes than the layer has.
+  bool changes_outgoing() const { return spike_budget > 0 || dropout > 0.0 || delayed(); }
+  bool delayed() const { return delay_steps.high > 0.0; }
 };
 
 struct NetworkSpec {

@@ -36,6 +36,7 @@ std::size_t TileTrace::bytes() const {
 
 LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
     : traces(plan.tiles),
+      outgoing(spec),
       spec_(&spec),
       inputs_(inputs),
       width_(plan.tile_width),
@@ -64,6 +65,13 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
   if (learns_constants())
     constant_gradients_ = AlignedBuffer<double>(static_cast<std::size_t>(stride()) * kNeuronConstants);
   set_window_low(window_low_);
+}
+
+SpikeRows LayerState::sent_spikes() const {
+  if (!outgoing.changes()) return spikes.view(size());
+  SpikeRows rows = outgoing.spikes().view(size());
+  rows.value = outgoing.value();
+  return rows;
 }
 
 float* LayerState::kept_gradient(int tile) {
@@ -174,6 +182,7 @@ void LayerState::import_parameters(const LayerParameters& parameters) {
     from_canonical(kind, canonical, blocks);
   }
   for (int tile = 0; tile < tiles_; ++tile) round_weights(tile, 0, inputs_);
+  outgoing.set_delays(parameters.delay);
   make_constants();
 }
 
@@ -185,6 +194,7 @@ LayerParameters LayerState::export_parameters() const {
     for (int tile = 0; tile < tiles_; ++tile) blocks.push_back(const_cast<LayerState*>(this)->values(kind, tile));
     parameters.of(kind) = to_canonical(kind, blocks);
   }
+  parameters.delay = outgoing.delays();
   return parameters;
 }
 

@@ -8,7 +8,8 @@ void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassC
                                  WorkerScratch& scratch) {
   const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
   float* out = trace_.data() + first_row * last_->stride();
-  const kernels::TileInput from_spikes{nullptr, nullptr, input.offsets + first_row, input.ids};
+  const kernels::TileInput from_spikes{
+      .offsets = input.offsets + first_row, .ids = input.ids, .spike_value = input.value};
   const auto forward_tiles = [&](LayerState& layer, float* membranes) {
     for (int tile = 0; tile < layer.tiles(); ++tile) {
       kernels::TileInput from = from_spikes;
@@ -71,8 +72,8 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
                                  stride, bias_gradient + tile * last_->width());
     }
     if (!spiking_below) return;
-    const std::uint32_t* offsets =
-        spiking_below->active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
+    const SpikeLists& active = spiking_below->sent_active();
+    const std::uint32_t* offsets = active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
     const std::size_t events = offsets[context.steps] - offsets[0];
     scratch.partials.reserve_discard(events * (last_->tiles() + 1));
     float* sum = scratch.partials.data() + events * last_->tiles();
@@ -80,7 +81,7 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
     for (int tile = 0; tile < last_->tiles(); ++tile) {
       float* part = scratch.partials.data() + events * tile;
       kernels::input_gradient(last_->width(), last_->weights(tile), rows + tile * last_->width(), stride, context.steps,
-                              offsets, spiking_below->active.ids.data(), part);
+                              offsets, active.ids.data(), part);
       parts.push_back(part);
     }
     kernels::add_in_order(parts, events, sum);
@@ -122,6 +123,8 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
             last_->width(), events.starts.data(), events.event_rows.data(), first, end, rows, last_->stride(),
             events.samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add, gradient);
       }
+      scale_by(input.value, gradient + static_cast<std::ptrdiff_t>(first) * last_->width(),
+               static_cast<std::size_t>(end - first) * last_->width());
     }
   });
   if (!rule.update) return;

@@ -48,6 +48,7 @@ struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<float> currents;            // (rows, width) or (rows, block) of W s made by a product
   AlignedBuffer<float> output_gradient;     // (steps, stride) of the last layer
   AlignedBuffer<float> partials;            // (tiles, events of a sample)
+  AlignedBuffer<float> returned;            // of a sample's active entries: dLoss/ds, where not all of them go out
   AlignedBuffer<std::uint32_t> entry_rows;  // of a tile's entries of a sample
   std::vector<kernels::TileList> tile_lists;  // one per tile, as the next
   std::vector<float*> cursors;
@@ -151,11 +152,13 @@ void delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& i
                      kernels::Bf16Pair* half_rows = nullptr);
 /// Makes room for dLoss/ds of the layer's active entries.
 void prepare_spike_gradient(LayerState& layer);
-/// Writes the gradients of one sample's active neurons (in the order of below.active) to the traces' own lists.
+/// Writes the gradients of one sample's entries of below.sent_active() to the traces' own lists.
 void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch);
 /// Hands a tile's weights and biases to the update.
 void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,
                  WorkerScratch& scratch);
+/// What sums over spikes become where each counts `value`.
+void scale_by(float value, float* gradient, std::size_t count);
 /// The gradients of a tile that outlive its turn.
 TileGradient kept_gradients(LayerState& layer, int tile);
 

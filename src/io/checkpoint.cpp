@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <spikeloom/error.hpp>
@@ -36,6 +37,8 @@ void for_each_tensor(const NetworkSpec& network, LayerNumbers& layers, Visitor v
       if (is_stored(layer, parameter))
         visit(l, fmt::format("{}.{}", layer.name, name_of(kind)), shape_of(network, l, kind), layers[l].of(kind));
     }
+    if (layer.delayed())
+      visit(l, layer.name + ".delay", Shape{static_cast<std::uint64_t>(layer.size)}, layers[l].delay);
   }
 }
 
@@ -79,6 +82,16 @@ void check_constants(const SafetensorsReader& file, const LayerSpec& layer, cons
                                 layer.name, name_of(kind_of(parameter)), bad - values.begin(), *bad, allowed.low,
                                 allowed.high));
   }
+}
+
+void check_delays(const SafetensorsReader& file, const LayerSpec& layer, const std::vector<float>& delays) {
+  constexpr float kMost = 1 << 20;  // of delay_steps
+  const auto bad = std::find_if(delays.begin(), delays.end(), [](float delay) {
+    return !(delay >= 0.0F && delay <= kMost) || delay != std::floor(delay);
+  });
+  if (bad == delays.end()) return;
+  throw UserError(fmt::format("{}: tensor \"{}.delay\", index {}: {}; allowed: whole numbers from 0 to {}",
+                              file.path().string(), layer.name, bad - delays.begin(), *bad, kMost));
 }
 
 }  // namespace
@@ -141,6 +154,7 @@ Parameters read_parameters(const SafetensorsReader& file, const NetworkSpec& net
                   });
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     check_constants(file, network.layers[l], parameters.layers[l]);
+    check_delays(file, network.layers[l], parameters.layers[l].delay);
     parameters.layers[l].decay.resize(network.layers[l].size, 0.0F);  // where the file has none
   }
   return parameters;
@@ -198,6 +212,7 @@ MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkS
       if (&values == &parameters.layers[l].of(parameter) && layer.initial(parameter).one() && !layer.learns(parameter))
         return;
     }
+    if (&values == &parameters.layers[l].delay && layer.delay_steps.one()) return;
     const TensorInfo* tensor = file.find(name);
     if (!tensor) return left.push_back(name + " (not in the file)");
     if (tensor->shape != shape) {
@@ -213,8 +228,10 @@ MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkS
     throw UserError(fmt::format("{}: no weights match the network by name and shape; not taken: {}",
                                 file.path().string(), fmt::join(left, ", ")));
   }
-  for (std::size_t l = 0; l < network.layers.size(); ++l)
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
     check_constants(file, network.layers[l], parameters.layers[l]);
+    check_delays(file, network.layers[l], parameters.layers[l].delay);
+  }
   result.text = fmt::format("{}: taken: {}", file.path().string(), fmt::join(taken, ", "));
   if (!left.empty()) result.text += fmt::format("; not taken: {}", fmt::join(left, ", "));
   return result;

@@ -46,6 +46,7 @@ struct TileInput {
   const float* currents = nullptr;
   std::ptrdiff_t current_stride = 0;
   const Bf16Pair* half_weights = nullptr;  // if set, read in place of `weights` (spiking layers, width 32 or 64)
+  float spike_value = 1.0f;                // what a spike counts: factor of the sum of the rows of `weights`
 };
 
 /// What a recurrent layer's own spikes of the step before add, once all are known: `weights` (neurons of the layer,

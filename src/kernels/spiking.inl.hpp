@@ -166,8 +166,8 @@ void retrace_of(const TileInput& input, const typename Rows::Element* weights, c
 template <bool kThroughReset>
 constexpr int kFirstListed = kThroughReset ? 0 : Model::kFirstDriven;
 
-/// What an active entry says, in rows that are 0 elsewhere: h (dLoss/ds + rate gradient), and of each state that a spike
-/// drives h d(handed on)/ds, `drive_stride` floats from state to state.
+/// What an active entry says, in rows that are 0 elsewhere: h (dLoss/ds + rate gradient), and of each state that a
+/// spike drives h d(handed on)/ds, `drive_stride` floats from state to state.
 template <bool kThroughReset>
 HWY_INLINE void write_active(const TileConstants& c, int column, float h, float gradient, float potential, float* row,
                              float* drives, std::ptrdiff_t drive_stride) {
@@ -277,9 +277,8 @@ void backward_learned_of(const TileConstants& c, const TraceIn& trace, const flo
   for (int at = 0; at < kWidth; at += kLanes) {
     const ModelConstants constants = load_constants(c, at);
     ModelConstants sums;
-    const auto sum_of = [&](NeuronConstant which) HWY_ATTR {
-      return learned.sums + static_cast<int>(which) * kWidth + at;
-    };
+    const auto sum_of = [&](NeuronConstant which)
+                            HWY_ATTR { return learned.sums + static_cast<int>(which) * kWidth + at; };
     Model::visit(sums, [&](NeuronConstant, Lanes& sum) HWY_ATTR { sum = lanes(0.0f); });
     Lanes later[1][kStates], bias = load(out.bias_gradient + at);
     start(later);
@@ -287,8 +286,7 @@ void backward_learned_of(const TileConstants& c, const TraceIn& trace, const flo
       float* row = out.rows + step * out.stride + at;
       const float* states = learned.states + static_cast<std::ptrdiff_t>(step) * (kStates + 1) * kWidth + at;
       const LaneMask spiked = mask_of(out.spike_masks[step] >> at);
-      const Lanes gradient =
-          gradient_of<kThroughReset>(row, out.drives + step * kWidth + at, drive_stride, later[0]);
+      const Lanes gradient = gradient_of<kThroughReset>(row, out.drives + step * kWidth + at, drive_stride, later[0]);
       Lanes state[kStates], before[kStates];
       SPIKELOOM_UNROLL
       for (int k = 0; k < kStates; ++k) state[k] = load(states + k * kWidth), before[k] = later[0][k];
@@ -341,8 +339,7 @@ void backward_step_of(const TileConstants& c, const StepEntries& entries, const 
       Lanes handed_on[kStates];
       SPIKELOOM_UNROLL
       for (int k = 0; k < kStates; ++k) handed_on[k] = load(later_row + k * kWidth + at);
-      const Lanes gradient =
-          gradient_of<kThroughReset>(row, drives + sample * kWidth + at, drive_stride, handed_on);
+      const Lanes gradient = gradient_of<kThroughReset>(row, drives + sample * kWidth + at, drive_stride, handed_on);
       store(Model::adjoint(load_constants(c, at), mask_of(spike_masks[sample] >> at), gradient, handed_on), row);
       SPIKELOOM_UNROLL
       for (int k = 0; k < kStates; ++k) store(handed_on[k], later_row + k * kWidth + at);
@@ -393,8 +390,9 @@ void backward_of_kind(const TileConstants& constants, const TraceIn& trace, cons
     if (!learned)
       return backward_of<16, kThroughReset, false>(constants, trace, spike_gradient, rate_gradient, steps, out);
   } else if (!learned) {
-    (out.half_rows ? backward_of<kWidth, kThroughReset, true> : backward_of<kWidth, kThroughReset, false>)(
-        constants, trace, spike_gradient, rate_gradient, steps, out);
+    (out.half_rows
+         ? backward_of<kWidth, kThroughReset, true>
+         : backward_of<kWidth, kThroughReset, false>)(constants, trace, spike_gradient, rate_gradient, steps, out);
     return;
   }
   backward_learned_of<kWidth, kThroughReset>(constants, trace, spike_gradient, rate_gradient, steps, out, *learned);
@@ -411,14 +409,16 @@ void backward_of_kind(const TileConstants& constants, const TraceIn& trace, cons
 template <int kWidth>
 void backward_of_width(const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
                        const float* rate_gradient, int steps, const DeltaOut& out, const ConstantGradients* learned) {
-  (trace.membranes ? backward_of_kind<kWidth, true> : backward_of_kind<kWidth, false>)(
-      constants, trace, spike_gradient, rate_gradient, steps, out, learned);
+  (trace.membranes ? backward_of_kind<kWidth, true> : backward_of_kind<kWidth, false>)(constants, trace, spike_gradient,
+                                                                                       rate_gradient, steps, out,
+                                                                                       learned);
 }
 
 void Backward(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
               const float* rate_gradient, int steps, const DeltaOut& out, const ConstantGradients* learned) {
-  const auto of_width =
-      width == 64 ? backward_of_width<64> : width == 32 ? backward_of_width<32> : backward_of_width<16>;
+  const auto of_width = width == 64   ? backward_of_width<64>
+                        : width == 32 ? backward_of_width<32>
+                                      : backward_of_width<16>;
   of_width(constants, trace, spike_gradient, rate_gradient, steps, out, learned);
 }
 
@@ -478,9 +478,13 @@ void backward_step(int width, const TileConstants& constants, const StepEntries&
 
 }  // namespace
 
-extern const SpikingKernels SPIKELOOM_KERNELS{
-    scalar::SPIKELOOM_MODEL::kStates, scalar::SPIKELOOM_MODEL::kFirstDriven, forward, forward_step, retrace, backward,
-    backward_step};
+extern const SpikingKernels SPIKELOOM_KERNELS{scalar::SPIKELOOM_MODEL::kStates,
+                                              scalar::SPIKELOOM_MODEL::kFirstDriven,
+                                              forward,
+                                              forward_step,
+                                              retrace,
+                                              backward,
+                                              backward_step};
 
 }  // namespace spikeloom::kernels
 #endif

@@ -38,6 +38,16 @@ std::vector<float> draw_constants(const NetworkSpec& network, const LayerSpec& l
   return numbers;
 }
 
+/// Delay per neuron, every whole number of the layer's range as likely.
+std::vector<float> draw_delays(const LayerSpec& layer, std::uint64_t seed) {
+  const RandomStream random(seed, "delay/" + layer.name);
+  const auto choices = static_cast<std::uint64_t>(layer.delay_steps.high - layer.delay_steps.low) + 1;
+  std::vector<float> delay(layer.size);
+  for (int j = 0; j < layer.size; ++j)
+    delay[j] = static_cast<float>(layer.delay_steps.low + static_cast<double>(random.below_at(j, choices)));
+  return delay;
+}
+
 double dot(const double* a, const double* b, std::size_t size) {
   constexpr std::size_t kLanes = 8;  // sums that the compiler may keep in vectors
   double lane[kLanes] = {};
@@ -233,6 +243,7 @@ Parameters initial_parameters(const NetworkSpec& network, std::uint64_t seed) {
       if (is_stored(layer, parameter) || parameter == NeuronParameter::decay)
         numbers.of(parameter) = draw_constants(network, layer, parameter, seed);
     }
+    if (layer.delayed()) numbers.delay = draw_delays(layer, seed);
   }
   return parameters;
 }

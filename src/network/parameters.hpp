@@ -51,6 +51,7 @@ struct LayerParameters {
   std::vector<float> threshold = {};
   std::vector<float> adapt_membrane = {};
   std::vector<float> adapt_spike = {};
+  std::vector<float> delay = {};  // (size) whole steps per neuron, not trained; empty without delays
 
   std::vector<float>& of(ParameterKind kind);
   const std::vector<float>& of(ParameterKind kind) const { return const_cast<LayerParameters*>(this)->of(kind); }

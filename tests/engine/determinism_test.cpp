@@ -13,7 +13,7 @@
 namespace spikeloom::testing {
 namespace {
 
-enum class Net { feed_forward, linear_on_integrator, recurrent, adaptive };
+enum class Net { feed_forward, linear_on_integrator, recurrent, adaptive, changed_lists };
 
 /// Nets with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
 Case training_case(Net net) {
@@ -38,6 +38,13 @@ Case training_case(Net net) {
   }
   test.network.layers[0].rate_upper_weight = 1.0;
   test.network.layers[0].rate_upper = 0.01;
+  if (net == Net::changed_lists) {
+    test.network.layers[0].spike_budget = 7;
+    test.network.layers[0].dropout = 0.3;
+    test.network.layers[0].delay_steps = {0.0, 5.0};
+    test.network.layers[1].recurrent = true;
+    test.network.layers[1].dropout = 0.2;
+  }
   if (linear_on_integrator)
     test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
   test.network.layers.push_back(
@@ -69,6 +76,7 @@ std::vector<float> trained(const Case& test, const TrainingSetup& setup) {
   const auto loss = make_readout_loss(test.loss, test.network);
   for (int step = 0; step < 20; ++step) {
     optimizer.begin_step(spec.learning_rate);
+    engine.set_dropout({1, static_cast<std::uint64_t>(step), 0});
     engine.train_step(test.batch, *loss, optimizer, setup.gradient_clip);
   }
   std::vector<float> all;
@@ -165,10 +173,11 @@ TEST_P(Determinism, LearnedConstantsChangeAndStayWithinTheirLimits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, Determinism,
-    ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
-                       ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent, Net::adaptive)));
+INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
+                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense,
+                                                              EngineMode::automatic),
+                                            ::testing::Values(Net::feed_forward, Net::linear_on_integrator,
+                                                              Net::recurrent, Net::adaptive, Net::changed_lists)));
 
 class StepSchedules : public ::testing::TestWithParam<Net> {};
 INSTANTIATE_TEST_SUITE_P(Nets, StepSchedules, ::testing::Values(Net::recurrent, Net::adaptive));
@@ -205,14 +214,16 @@ TEST(StepSchedule, FollowsFromTheNetworkAlone) {
 }
 
 TEST(Bf16, WeightsDoNotDependOnThreadsNorGroupSizes) {
-  const Case test = training_case(Net::feed_forward);
-  TrainingSetup setup{.precision = EnginePrecision::bf16};
-  const std::vector<float> one = trained(test, setup);
-  EXPECT_FALSE(same_bits(one, trained(test, {}))) << "bf16 is no other computation than fp32?";
-  setup.change_plan = [](Plan& plan) { plan.delta_rows = 70, plan.partial_budget_bytes = 1 << 15; };
-  for (const int workers : {2, 3}) {
-    setup.workers = workers;
-    EXPECT_TRUE(same_bits(one, trained(test, setup))) << workers << " threads";
+  for (const Net net : {Net::feed_forward, Net::changed_lists}) {
+    const Case test = training_case(net);
+    TrainingSetup setup{.precision = EnginePrecision::bf16};
+    const std::vector<float> one = trained(test, setup);
+    EXPECT_FALSE(same_bits(one, trained(test, {}))) << "bf16 is no other computation than fp32?";
+    setup.change_plan = [](Plan& plan) { plan.delta_rows = 70, plan.partial_budget_bytes = 1 << 15; };
+    for (const int workers : {2, 3}) {
+      setup.workers = workers;
+      EXPECT_TRUE(same_bits(one, trained(test, setup))) << workers << " threads";
+    }
   }
 }
 
