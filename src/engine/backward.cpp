@@ -224,6 +224,13 @@ void distribute_to_tiles(LayerState& below, int sample, int steps, const float* 
 
 namespace {
 
+/// Asks for rows in order that are about to be read in any order. Those of a recurrent layer come from beyond L2, and
+/// each would be waited for (weight gradient and all: 10 % of a backward pass on shd-rnn; Emerald Rapids).
+void prefetch(const float* rows, std::size_t floats) {
+  constexpr std::size_t kFloatsPerLine = kCacheLine / sizeof(float);
+  for (std::size_t i = 0; i < floats; i += kFloatsPerLine) __builtin_prefetch(rows + i, 0, 2);
+}
+
 /// Phase 1 of a recurrent layer, whose tiles need each other at every step: k delta of a group of samples, and the
 /// events that its own gradients are made from.
 TileRows delta_of_all_tiles(LayerState& layer, SampleRange group, std::span<const SampleRange> ranges,
@@ -284,6 +291,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
           const SampleRange samples = ranges[range];
           if (layer.recurrent()) {
             const float* delta = own_delta.at(tile, row_of(samples.first - group.first));
+            prefetch(delta, row_of(samples.size()) * layer.width());
             accumulate(tile, transposed[range], layer.weights(tile), delta, gradient.weight);
             add_own_gradients(layer, tile, input, context.shared->own_transposed[range], context, scratch, delta,
                               layer.width(), gradient.recurrent_weight);
