@@ -1,4 +1,4 @@
-"""Curves of accuracy over epochs as an SVG, written by hand: the same figures make the same file, and nothing is needed."""
+"""Curves of accuracy over epochs as an SVG, without any library: the same figures make the same file."""
 
 import math
 import statistics
@@ -31,7 +31,8 @@ class Axes:
 
 
 def text(x, y, words, size=12, anchor="start", colour=INK, extra=""):
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"{extra}>{escape(words)}</text>'
+    style = f'font-size="{size}" text-anchor="{anchor}" fill="{colour}"{extra}'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(words)}</text>'
 
 
 def line(x1, y1, x2, y2, colour, extra=""):
@@ -72,7 +73,8 @@ def curve(axes, accuracies_of_seeds, colour):
         low, high = [min(v) for v in by_epoch], [max(v) for v in by_epoch]
         outline = f"{axes.path(high)} {axes.path(low[::-1], first=len(low), step=-1)}"
         parts.append(f'<polygon points="{outline}" fill="{colour}" fill-opacity="0.13" stroke="none"/>')
-    parts.append(f'<polyline points="{axes.path(means)}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"/>')
+    style = f'fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"'
+    parts.append(f'<polyline points="{axes.path(means)}" {style}/>')
     if len(means) == 1:
         parts.append(f'<circle cx="{axes.x(1):.1f}" cy="{axes.y(means[0]):.1f}" r="3" fill="{colour}"/>')
     return parts
@@ -91,8 +93,9 @@ def draw(title, series):
     """`series`: (title, one list of accuracies per seed) of each line; all lists are as long as there are epochs."""
     every = [accuracy for _, seeds in series for accuracies in seeds for accuracy in accuracies]
     axes = Axes(max(len(accuracies) for _, seeds in series for accuracies in seeds), min(every))
+    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {FONT}>',
         f"<title>{escape(title)}</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         text(LEFT, 22, title, size=14),

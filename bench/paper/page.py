@@ -16,10 +16,10 @@ INTRODUCTION = f"""\
 
 Written by `scripts/paper`; do not edit.
 
-[Finkbeiner et al. (AAAI 2024)](https://arxiv.org/abs/2311.04386), whose idea Spikeloom follows, say that sparse activations
-in the forward and in the backward pass slow convergence down by little and cost no accuracy. They show it with one program,
-and its speed with another; here both are one. In detail their claim is taken to be that training with true-length lists,
-compared with the full surrogate,
+[Finkbeiner et al. (AAAI 2024)](https://arxiv.org/abs/2311.04386), whose idea Spikeloom follows, say that sparse
+activations in the forward and in the backward pass neither slow convergence down much nor cost accuracy. They show it
+with one program, and speed with another; here both are one. In detail their claim is taken to be that training with
+true-length lists, compared with the full surrogate,
 
 - ends at an accuracy that is not below all seeds of the full surrogate, and
 - takes at most {SLOWEST:g} times as many epochs to {percent(REACHED, 0)} of the full surrogate's final accuracy.
@@ -30,12 +30,12 @@ WHAT_RUNS = """\
 ## What was run
 
 Nets, loss, readout, initialisation, annealing of the window and optimiser are the study's; the configurations in
-`examples/paper` say so line by line, and where they differ. Beside them:
+`examples/paper` say where they differ. Besides:
 
-- Accuracy is that of the **last** epoch on recordings that training never sees. The study took the best epoch on the test
-  set; here nothing is chosen.
-- The study has the second threshold in its dense baseline too, so its baseline is what is called true-length lists here.
-  The full surrogate has none, and no annealing.
+- Accuracy is that of the **last** epoch on recordings that training never sees. The study took the best epoch on the
+  test set; here nothing is chosen.
+- The study has the second threshold in its dense baseline too, so its baseline is what is called true-length lists
+  here. The full surrogate has none, and no annealing.
 
 """
 
@@ -54,10 +54,10 @@ COLUMNS = (
 )
 
 LEGEND = """\
-Mean and sample standard deviation over seeds. *Spikes* and *active*: of a hidden layer's neurons in a step, how many spike, and
-how many have a surrogate gradient, before a fixed list cuts them, in the last epoch's training. *Dropped*: of the spikes, and of
-the neurons that are active without a spike, how many found no room in a fixed list. *samples/s*: of training, median over
-epochs; other work on the machine is in it."""
+Mean and sample standard deviation over seeds. *Spikes* and *active*: of a hidden layer's neurons in a step, how many
+spike, and how many have a surrogate gradient, before a fixed list cuts them, in the last epoch's training. *Dropped*:
+of the spikes, and of the neurons that are active without a spike, how many found no room in a fixed list. *samples/s*:
+of training, median over epochs; other work on the machine is in it."""
 
 
 def command_of(options):
@@ -148,8 +148,8 @@ def section_of(results, task, recordings, folder):
     return (
         f"## {task.title}\n\n"
         f"`{task.config.relative_to(ROOT)}` (channels-{layers}), {recordings.train_samples} recordings to train on and "
-        f"{recordings.test_samples} held out, {epochs} epochs. They are {recordings.origin}. With so many held out, one accuracy "
-        f"has a standard error of at most {error:.1f} points.\n\n"
+        f"{recordings.test_samples} held out, {epochs} epochs. They are {recordings.origin}. With so many held out, "
+        f"one accuracy has a standard error of at most {error:.1f} points.\n\n"
         f"{verdict.of_set(results, task)}\n\n"
         f"{figure_of(results, task, folder)}"
         f"{table_of(results, task)}\n\n"
@@ -172,9 +172,8 @@ def write_page(options, runs, results, recordings, skipped):
     """`recordings`: set's name -> Recordings; `skipped`: set's name -> why it is left out."""
     tasks = [task for task in options.sets if task.name in recordings]
     variants = "\n".join(f"- **{v.title}**: {v.meaning}." for v in VARIANTS.values() if v in options.variants)
-    left_out = "".join(
-        f"\n{task.title} was left out: there were no recordings of it.\n" for task in options.sets if task.name in skipped
-    )
+    unheard = [task.title for task in options.sets if task.name in skipped]
+    left_out = "".join(f"\n{title} was left out: there were no recordings of it.\n" for title in unheard)
     text = (
         INTRODUCTION
         + f"{verdict.overall(results, tasks)}\n\n" * bool(tasks)

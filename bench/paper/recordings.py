@@ -69,8 +69,8 @@ def balanced(by_label, samples):
 
 
 def split_nmnist(folder, samples):
-    """(label, file) of the training and of the test recordings, and a sentence for the page. Where the folder's own Test
-    is too small to measure on, every fifth recording of each label is held out instead."""
+    """(label, file) of the training and of the test recordings, and what they are. Where the folder's own Test is too
+    small to measure on, every fifth recording of each label is held out instead."""
     train, test = recordings_by_label(folder / "Train"), recordings_by_label(folder / "Test")
     held_out = sum(map(len, test.values()))
     tests = None if samples is None else max(FEWEST, round(TEST_SHARE * samples))

@@ -1,4 +1,4 @@
-"""What the metrics of the runs say: per variant the final accuracy and how fast it was reached, and how variants compare."""
+"""What the metrics say of each variant, final accuracy and how fast it was reached, and how two variants compare."""
 
 import statistics
 from dataclasses import dataclass, field

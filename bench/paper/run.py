@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +26,14 @@ class Stop(Exception):
     def __init__(self, words, code=1):
         super().__init__(words)
         self.code = code
+
+
+class Terminated(KeyboardInterrupt):
+    """As Ctrl-C, but the run under way has not heard of it."""
+
+
+def terminate(_signal, _frame):
+    raise Terminated
 
 
 def say(words):
@@ -59,16 +68,18 @@ def arguments_of(argv):
     parser.add_argument("--nmnist", type=Path, help="folder of N-MNIST (default: SPIKELOOM_NMNIST, else data/nmnist)")
     parser.add_argument("--full", action="store_true", help="the paper's size: all recordings, 50 and 150 epochs")
     parser.add_argument("--sets", type=listed(str, SETS), default=defaults["sets"], help=",".join(SETS))
-    parser.add_argument("--variants", type=listed(str, VARIANTS), default=defaults["variants"], help=",".join(VARIANTS))
+    parser.add_argument(
+        "--variants", type=listed(str, VARIANTS), default=defaults["variants"], help=",".join(VARIANTS)
+    )
     parser.add_argument("--seeds", type=listed(int), default=defaults["seeds"], help="default 1,2,3")
     parser.add_argument("--samples", type=positive, help=f"recordings to train on, of each set (default {SAMPLES})")
     parser.add_argument("--epochs", type=positive, help=f"default {EPOCHS}")
     parser.add_argument("--threads", type=positive, help="default: all cores that the process may use")
-    parser.add_argument("--report-only", action="store_true", help="train nothing, write the page from the runs there are")
+    parser.add_argument("--report-only", action="store_true", help="only write the page from the runs there are")
     parser.add_argument("--fresh", action="store_true", help="train anew what was trained before")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of paper.md and figures/ (default docs)")
-    parser.add_argument("--work", type=Path, default=ROOT / "runs/paper", help="folder of the runs (default runs/paper)")
-    parser.add_argument("--data", type=Path, default=ROOT / "data/paper", help="folder of the data (default data/paper)")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="for paper.md and figures/ (default docs)")
+    parser.add_argument("--work", type=Path, default=ROOT / "runs/paper", help="for runs (default runs/paper)")
+    parser.add_argument("--data", type=Path, default=ROOT / "data/paper", help="for data (default data/paper)")
     parser.add_argument("--spikeloom", type=Path, default=ROOT / "build/release/spikeloom")
     options = parser.parse_args(argv)
     options.defaults = defaults
@@ -92,7 +103,7 @@ def duration(seconds):
 
 
 class Progress:
-    """What is left, from the seconds that epochs of the same set and variant took; else from those of the set, or any."""
+    """What is left, by the seconds that epochs of the same set and variant took; else those of the set, or any."""
 
     def __init__(self, runs):
         self.runs = runs
@@ -130,7 +141,7 @@ class Progress:
 def run_command(command):
     """Of spikeloom, whose own progress is shown. Raises CalledProcessError, or Stop if it was interrupted."""
     try:
-        done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        done = subprocess.run([str(part) for part in command], stdout=subprocess.DEVNULL, check=False)
     except OSError as error:
         raise Stop(f"{command[0]}: can't be run: {error.strerror}", 2) from error
     if done.returncode == INTERRUPTED:
@@ -151,13 +162,14 @@ def prepare(run, data, fresh):
 
 def train(number, run, data, options, progress):
     command = [options.spikeloom, "train", run.task.config, "--out", run.folder, "--resume"]
-    command += ["--seed", run.seed, "--epochs", run.epochs, *(["--threads", options.threads] if options.threads else [])]
+    command += ["--seed", run.seed, "--epochs", run.epochs]
+    command += ["--threads", options.threads] if options.threads else []
     command += [part for setting in run.settings(data) for part in ("--set", setting)]
     log = run.folder.with_name(run.folder.name + ".log")
     told = run.epochs_done()
     with open(log, "w") as output:
         try:
-            process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=output)
         except OSError as error:
             raise Stop(f"{options.spikeloom}: can't be run: {error.strerror}", 2) from error
         try:
@@ -170,7 +182,9 @@ def train(number, run, data, options, progress):
                 if not running:
                     break
                 time.sleep(LOOK_EVERY)
-        except KeyboardInterrupt:  # the run was interrupted as well, and saves
+        except KeyboardInterrupt as stop:  # Ctrl-C reaches the run as well, which saves
+            if isinstance(stop, Terminated):
+                process.terminate()
             process.wait()
             raise
     if process.returncode == INTERRUPTED:
@@ -213,6 +227,7 @@ def work(options):
 
 
 def main(argv):
+    signal.signal(signal.SIGTERM, terminate)
     try:
         work(arguments_of(argv))
     except Stop as stop:

@@ -26,10 +26,11 @@ def accuracy_sentence(comparison):
     result, full = comparison.result, comparison.full
     reached = f"end at {percent(result.accuracy)} in the mean of {count(len(result.finals), 'seed')}"
     if not comparison.has_spread:
-        return f"{reached}; the full surrogate, of which there is one seed and so no spread, at {percent(full.accuracy)}"
+        return f"{reached}; the full surrogate, of one seed and so without a spread, at {percent(full.accuracy)}"
     spread = f"{percent(comparison.lowest)} to {percent(comparison.highest)}"
     if result.accuracy < comparison.lowest:
-        return f"{reached}, {100 * (comparison.lowest - result.accuracy):.1f} points below the lowest seed of the full surrogate ({spread})"
+        below = 100 * (comparison.lowest - result.accuracy)
+        return f"{reached}, {below:.1f} points below the lowest seed of the full surrogate ({spread})"
     if result.accuracy > comparison.highest:
         return f"{reached}, above every seed of the full surrogate ({spread})"
     return f"{reached}, within the spread of the full surrogate's seeds ({spread})"
@@ -53,23 +54,23 @@ def failures_sentence(result):
     if not result.failed:
         return ""
     seeds = joined(str(seed) for seed in result.failed)
-    return f" The numbers of {count(len(result.failed), 'run')} failed (seed {seeds}): {next(iter(result.failed.values()))}."
+    words = next(iter(result.failed.values()))
+    return f" The numbers of {count(len(result.failed), 'run')} failed (seed {seeds}): {words}."
 
 
 def true_length(comparison):
-    return (
-        f"True-length lists {accuracy_sentence(comparison)}; {pace_sentence(comparison)}."
-        + failures_sentence(comparison.result)
-    )
+    sentence = f"True-length lists {accuracy_sentence(comparison)}; {pace_sentence(comparison)}."
+    return sentence + failures_sentence(comparison.result)
 
 
 def harm(comparison):
-    """What a fixed list costs beside the full surrogate, as the end of a sentence; empty if nothing by either measure."""
+    """What a fixed list costs beside the full surrogate, as the end of a sentence; empty if nothing."""
     costs = []
     if comparison.result.failed:
         costs.append(f"{count(len(comparison.result.failed), 'run')} failed")
     if comparison.has_spread and comparison.result.accuracy < comparison.lowest:
-        costs.append(f"{100 * (comparison.full.accuracy - comparison.result.accuracy):.1f} points of accuracy in the mean")
+        lost = 100 * (comparison.full.accuracy - comparison.result.accuracy)
+        costs.append(f"{lost:.1f} points of accuracy in the mean")
     if comparison.full_epochs is not None and comparison.epochs is None:
         costs.append("not every run gets to 95 % of the full surrogate's accuracy")
     elif comparison.slower is not None and not comparison.keeps_pace:
@@ -84,8 +85,8 @@ def fixed_lists(comparisons):
     unharmed = [c for c in comparisons if not harm(c)]
     sentences = []
     if unharmed:
-        names = joined(f"{c.result.variant.title} (activity of the hidden layers {activity_of(c.result)})" for c in unharmed)
-        sentences.append(f"By the same measures nothing is lost with {names}.")
+        lists = joined(f"{c.result.variant.title} (activity of the hidden layers {activity_of(c.result)})" for c in unharmed)
+        sentences.append(f"By the same measures nothing is lost with {lists}.")
     sentences += [
         f"With {c.result.variant.title}, at an activity of {activity_of(c.result)}, it suffers: {harm(c)}."
         for c in comparisons
