@@ -30,17 +30,19 @@ struct Options {
 nlohmann::ordered_json to_json(const EvalReport& report) {
   nlohmann::ordered_json activity = nlohmann::ordered_json::object();
   for (const auto& [layer, value] : report.activity) activity[layer] = value;
-  return {{"samples", report.samples},
-          {"loss", report.loss},
-          {"accuracy", report.accuracy},
-          {"undecided", report.undecided},
-          {"confusion", report.confusion},
-          {"activity", activity},
-          {"input_activity", report.input_activity},
-          {"synaptic_operations_per_sample", report.synaptic_operations_per_sample},
-          {"dropped_events", report.dropped_events},
-          {"samples_per_s", report.samples_per_second},
-          {"checkpoint", report.checkpoint}};
+  nlohmann::ordered_json object = {{"samples", report.samples},
+                                   {"loss", report.loss},
+                                   {"accuracy", report.accuracy},
+                                   {"undecided", report.undecided},
+                                   {"confusion", report.confusion},
+                                   {"activity", activity},
+                                   {"input_activity", report.input_activity},
+                                   {"synaptic_operations_per_sample", report.synaptic_operations_per_sample},
+                                   {"dropped_events", report.dropped_events},
+                                   {"samples_per_s", report.samples_per_second},
+                                   {"checkpoint", report.checkpoint}};
+  for (const auto& [layer, fraction] : report.dropped_spikes) object["dropped_spikes"][layer] = fraction;
+  return object;
 }
 
 void print_confusion(const std::vector<std::vector<std::uint64_t>>& confusion) {
@@ -69,6 +71,8 @@ void print(const EvalReport& report) {
   for (const auto& [layer, activity] : report.activity) {
     rows.emplace_back("activity " + layer, fmt::format("{:.4f} spikes per neuron and step", activity));
   }
+  for (const auto& [layer, fraction] : report.dropped_spikes)
+    rows.emplace_back("over budget " + layer, percent(fraction) + " of its spikes");
   rows.emplace_back("synaptic operations", fmt::format("{:.0f} per sample", report.synaptic_operations_per_sample));
   rows.emplace_back("speed", fmt::format("{:.0f} samples/s", report.samples_per_second));
   print_table(rows);

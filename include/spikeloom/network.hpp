@@ -68,8 +68,12 @@ struct LayerSpec {
   double activity_target = 0.0;
   ActivityControl activity_control = ActivityControl::cost;
   double rescue_active = 0.0;  // while a smaller fraction of the neurons is active in a batch, the window widens
+  // What happens to spikes on their way to the next layer; nothing by default.
+  int spike_budget = 0;  // most ids in the list of a (sample, step); 0 is off
 
   bool spiking() const { return neuron == NeuronKind::lif; }
+  /// Whether the next layer may receive other spikes than the layer has.
+  bool changes_outgoing() const { return spike_budget > 0; }
 };
 
 struct NetworkSpec {

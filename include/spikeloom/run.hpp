@@ -89,6 +89,8 @@ struct EvalReport {
   std::vector<std::vector<std::uint64_t>> confusion;  // [label][decision]
   std::vector<std::pair<std::string, double>>
       activity;  // per layer: spikes per neuron and step (spiking layers), in order
+  std::vector<std::pair<std::string, double>>
+      dropped_spikes;  // per layer with a spike_budget: fraction of its spikes that found no room
   double synaptic_operations_per_sample = 0.0;
   double input_activity = 0.0;
   std::uint64_t dropped_events = 0;

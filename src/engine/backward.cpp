@@ -16,7 +16,7 @@ std::vector<SampleRange> groups_within_budget(const LayerState& layer, const Lay
   const std::size_t events_allowed =
       std::max<std::size_t>(1, context.plan->partial_budget_bytes / (sizeof(float) * layer.tiles()));
   const auto events_before = [&](int sample) {
-    return below->active.offsets[static_cast<std::size_t>(sample) * context.steps];
+    return below->sent_active().offsets[static_cast<std::size_t>(sample) * context.steps];
   };
   std::vector<SampleRange> groups;
   for (int first = 0; first < context.samples;) {
@@ -163,6 +163,11 @@ void distribute_to_tiles(LayerState& below, int sample, int steps, const float* 
   cursors.clear();
   for (TileTrace& trace : below.traces) cursors.push_back(trace.spike_gradient.data() + trace.active_start[sample]);
   const std::uint32_t* offsets = below.active.offsets.data() + static_cast<std::size_t>(sample) * steps;
+  if (below.outgoing.changes()) {
+    scratch.returned.reserve_discard(offsets[steps] - offsets[0]);
+    below.outgoing.return_gradient(sample, below.active, gradient, scratch.returned.data());
+    gradient = scratch.returned.data();
+  }
   const int tile_bits = std::countr_zero(static_cast<unsigned>(below.width()));
   // Ids ascend within a row and rows ascend, so each tile's events arrive in the order of its own list.
   for (std::uint32_t e = offsets[0]; e < offsets[steps]; ++e)
@@ -201,7 +206,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
     transpose_events(input, context.steps, ranges, *context.team, transposed);
     const TileRows own_delta = layer.recurrent() ? delta_of_all_tiles(layer, group, ranges, context) : TileRows{};
     const auto row_of = [&](int sample) { return static_cast<std::size_t>(sample) * context.steps; };
-    const std::uint32_t* active = below ? below->active.offsets.data() : nullptr;
+    const std::uint32_t* active = below ? below->sent_active().offsets.data() : nullptr;
     const std::size_t events = below ? active[row_of(group.last)] - active[row_of(group.first)] : 0;
     // Each tile's part starts at a cache line, so that no two workers write one line.
     const std::size_t part_stride = (events + 15) / 16 * 16;
@@ -213,7 +218,8 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
       const SampleRange range = events_by_id.samples;
       if (below) {
         const std::uint32_t* offsets = active + row_of(range.first);
-        kernels::input_gradient(layer.width(), weights, delta, row_of(range.size()), offsets, below->active.ids.data(),
+        kernels::input_gradient(layer.width(), weights, delta, row_of(range.size()), offsets,
+                                below->sent_active().ids.data(),
                                 partials.data() + tile * part_stride + (offsets[0] - active[row_of(group.first)]));
       }
       kernels::weight_gradient(layer.width(), events_by_id.starts.data(), events_by_id.event_rows.data(), 0,

@@ -157,6 +157,20 @@ void pick_active(LayerState& below, const Blocks& blocks, int block, SampleRange
   }
 }
 
+/// The same where not all of the active set went out: at what did, into `picked`, whose first is the group's.
+void pick_sent(const SpikeLists& sent, const Blocks& blocks, int block, SampleRange group, int steps,
+               const float* products, float* picked) {
+  const int columns = blocks.columns(block), first_column = blocks.first_column(block);
+  const std::size_t first_row = static_cast<std::size_t>(group.first) * steps;
+  const std::size_t last_row = static_cast<std::size_t>(group.last) * steps;
+  for (std::size_t row = first_row; row < last_row; ++row, products += columns) {
+    const auto end = sent.ids.begin() + sent.offsets[row + 1];
+    auto id = std::lower_bound(sent.ids.begin() + sent.offsets[row], end, static_cast<std::uint32_t>(first_column));
+    for (; id != end && *id < static_cast<std::uint32_t>(first_column + columns); ++id)
+      picked[id - sent.ids.begin() - sent.offsets[first_row]] = products[*id - first_column];
+  }
+}
+
 }  // namespace
 
 void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule,
@@ -174,6 +188,10 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
     delta_of_group(layer, group, context, delta);
     densify(input, group, context, spikes);
     const int below_blocks = below ? Blocks(*below).count() : 0;
+    const SpikeLists* sent = below && below->outgoing.changes() ? &below->sent_active() : nullptr;
+    const auto sent_before = [&](int sample) { return sent->offsets[static_cast<std::size_t>(sample) * context.steps]; };
+    AlignedBuffer<float>& picked = context.shared->partials;
+    if (sent) picked.reserve_discard(sent_before(group.last) - sent_before(group.first));
     context.team->for_each(blocks.count() + below_blocks, [&](std::size_t item, int worker) {
       if (static_cast<int>(item) < blocks.count()) {
         const int block = static_cast<int>(item);
@@ -190,7 +208,17 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
       matrix_product(false, true, rows, real_columns, layer.stride(), delta.data(), layer.stride(),
                      weights.data() + static_cast<std::size_t>(lower.first_column(block)) * layer.stride(),
                      layer.stride(), 0.0f, scratch.currents.data(), columns);
-      pick_active(*below, lower, block, group, context.steps, scratch.currents.data());
+      if (sent) {
+        pick_sent(*sent, lower, block, group, context.steps, scratch.currents.data(), picked.data());
+      } else {
+        pick_active(*below, lower, block, group, context.steps, scratch.currents.data());
+      }
+    });
+    if (!sent) continue;
+    context.team->for_each(group.size(), [&](std::size_t i, int worker) {
+      const int sample = group.first + static_cast<int>(i);
+      distribute_to_tiles(*below, sample, context.steps,
+                          picked.data() + (sent_before(sample) - sent_before(group.first)), (*context.scratch)[worker]);
     });
   }
   layer.kept_gradient(0);

@@ -105,7 +105,7 @@ class Engine::Implementation {
   /// The spikes that reach layer l.
   SpikeRows input_of(const SpikeBatch& batch, std::size_t l) const {
     if (l == 0) return {batch.offsets.data(), batch.ids.data(), batch.neurons};
-    return layers[l - 1].spikes.view(layers[l - 1].size());
+    return layers[l - 1].sent_spikes();
   }
 
   static double busy_fraction(std::size_t events, std::size_t rows, int neurons) {
@@ -117,6 +117,9 @@ class Engine::Implementation {
     const bool dense = choose_dense(
         plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
     (dense ? forward_dense : forward_sparse)(layers[l], input, listing, context);
+    Outgoing& outgoing = layers[l].outgoing;
+    outgoing.begin(context.samples, context.steps);
+    if (outgoing.changes()) outgoing.send_spikes(layers[l].spikes, team);
     return dense;
   }
 
@@ -127,7 +130,7 @@ class Engine::Implementation {
     if (!needs_active) release_active(layers[l]);
     if (below) list_active(*below, context);
     double busy = busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons);
-    if (below) busy = (busy + busy_fraction(below->active.ids.size(), context.rows(), input.neurons)) / 2.0;
+    if (below) busy = (busy + busy_fraction(below->sent_active().ids.size(), context.rows(), input.neurons)) / 2.0;
     const bool dense = choose_dense(plan.mode, busy, kBackwardDenseFrom);
     const UpdateRule rule{update, static_cast<int>(l)};
     if (dense) {
@@ -147,6 +150,7 @@ class Engine::Implementation {
       spare_active.pop_back();
     }
     merge_active(layer, context, layer.active);
+    if (layer.outgoing.changes()) layer.outgoing.send_active(layer.spikes, layer.active, team);
   }
   void release_active(LayerState& layer) { spare_active.push_back(std::move(layer.active)); }
 
@@ -213,7 +217,8 @@ class Engine::Implementation {
         result.saved_state_bytes += trace.bytes();
       }
       statistics.spike_counts.resize(layer.size());
-      result.saved_state_bytes += layer.spikes.bytes();
+      result.saved_state_bytes += layer.spikes.bytes() + layer.outgoing.bytes();
+      if (layer.outgoing.changes()) statistics.budget = layer.outgoing.budget();
     }
     if (spiking_layers < layers.size()) result.saved_state_bytes += output_stage.saved_bytes(context);
   }
@@ -511,6 +516,8 @@ BatchResult Engine::gradient(const SpikeBatch& batch, const ReadoutLoss& loss, P
 }
 
 const SpikeLists& Engine::spikes(int layer) const { return implementation_->layers.at(layer).spikes; }
+
+SpikeRows Engine::sent_spikes(int layer) const { return implementation_->layers.at(layer).sent_spikes(); }
 
 SpikeLists Engine::active(int layer) {
   Implementation& self = *implementation_;

@@ -11,6 +11,7 @@
 #include <spikeloom/network.hpp>
 #include "core/worker_team.hpp"
 #include "data/spike_batch.hpp"
+#include "engine/outgoing.hpp"
 #include "engine/readout_loss.hpp"
 #include "engine/spike_lists.hpp"
 #include "network/parameters.hpp"
@@ -47,6 +48,7 @@ struct LayerStatistics {
   std::vector<std::uint32_t> spike_counts;  // per neuron of a spiking layer: spikes in the batch
   bool forward_dense = false;               // how the layer was computed in this batch
   bool backward_dense = false;
+  BudgetCounts budget;  // of a layer with a spike_budget
 };
 
 struct BatchResult {
@@ -120,6 +122,8 @@ class Engine {
   /// Spikes and active sets of a spiking layer in the last batch (active: of a training batch), for tests.
   const SpikeLists& spikes(int layer) const;
   SpikeLists active(int layer);
+  /// What of the former reached the layer above.
+  SpikeRows sent_spikes(int layer) const;
 
  private:
   class Implementation;

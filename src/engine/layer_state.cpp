@@ -36,6 +36,7 @@ std::size_t TileTrace::bytes() const {
 
 LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
     : traces(plan.tiles),
+      outgoing(spec),
       spec_(&spec),
       inputs_(inputs),
       width_(plan.tile_width),

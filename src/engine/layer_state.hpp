@@ -8,6 +8,7 @@
 
 #include <spikeloom/network.hpp>
 #include "core/aligned_buffer.hpp"
+#include "engine/outgoing.hpp"
 #include "engine/spike_lists.hpp"
 #include "kernels/kernels.hpp"
 #include "network/parameters.hpp"
@@ -89,6 +90,11 @@ class LayerState {
   std::vector<TileTrace> traces;  // one per tile
   SpikeLists spikes;              // of the batch, all tiles
   SpikeLists active;              // likewise; only while the layer above is in its backward pass
+  Outgoing outgoing;              // what of the two reaches the layer above, where it is not all of it
+
+  /// What the layer above receives, and where it computes dLoss/ds.
+  SpikeRows sent_spikes() const { return (outgoing.changes() ? outgoing.spikes() : spikes).view(size()); }
+  const SpikeLists& sent_active() const { return outgoing.changes() ? outgoing.active() : active; }
 
  private:
   /// Numbers per neuron of a parameter: what reaches it, or one bias.

@@ -71,8 +71,8 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
                                  stride, bias_gradient + tile * last_->width());
     }
     if (!spiking_below) return;
-    const std::uint32_t* offsets =
-        spiking_below->active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
+    const SpikeLists& active = spiking_below->sent_active();
+    const std::uint32_t* offsets = active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
     const std::size_t events = offsets[context.steps] - offsets[0];
     scratch.partials.reserve_discard(events * (last_->tiles() + 1));
     float* sum = scratch.partials.data() + events * last_->tiles();
@@ -80,7 +80,7 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
     for (int tile = 0; tile < last_->tiles(); ++tile) {
       float* part = scratch.partials.data() + events * tile;
       kernels::input_gradient(last_->width(), last_->weights(tile), rows + tile * last_->width(), stride, context.steps,
-                              offsets, spiking_below->active.ids.data(), part);
+                              offsets, active.ids.data(), part);
       parts.push_back(part);
     }
     kernels::add_in_order(parts, events, sum);

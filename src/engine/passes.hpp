@@ -46,6 +46,7 @@ struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<float> currents;            // (rows, width) or (rows, block) of W s made by a product
   AlignedBuffer<float> output_gradient;     // (steps, stride) of the last layer
   AlignedBuffer<float> partials;            // (tiles, events of a sample)
+  AlignedBuffer<float> returned;            // of a sample's active entries: dLoss/ds, where not all of them go out
   AlignedBuffer<std::uint32_t> entry_rows;  // of a tile's entries of a sample
   std::vector<kernels::TileList> tile_lists;  // one per tile, as the next
   std::vector<float*> cursors;
@@ -147,7 +148,7 @@ void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::
                      const PassContext& context, WorkerScratch& scratch, kernels::Bf16Pair* half_rows = nullptr);
 /// Makes room for dLoss/ds of the layer's active entries.
 void prepare_spike_gradient(LayerState& layer);
-/// Writes the gradients of one sample's active neurons (in the order of below.active) to the traces' own lists.
+/// Writes the gradients of one sample's entries of below.sent_active() to the traces' own lists.
 void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch);
 /// Hands a tile's weights and biases to the update.
 void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,

@@ -54,6 +54,12 @@ struct DenseLayer {
                                std::size_t samples, int steps, LayerGradient<Number>& gradient) const;
   const std::vector<Number>& output() const { return spec.spiking() ? spike : membrane; }
 
+  /// Fills `passed`: a list holds spike_budget ids, spikes first, then neurons that are only active, in ascending id.
+  void choose_outgoing(std::size_t rows);
+  /// What the next layer receives, and dLoss/doutput from dLoss/d of that.
+  std::vector<Number> sent() const;
+  void take_back(std::vector<Number>& gradient) const;
+
   /// delta[t] of neuron j, `at` its place at t, from dLoss/ds or dLoss/du and delta[t+1].
   Number adjoint(std::size_t at, int j, Number gradient, Number later) const;
   scalar::Lif::Constants<Number> lif(int j) const {
@@ -73,6 +79,8 @@ struct DenseLayer {
   std::vector<Number> membrane;
   std::vector<Number> spike;
   std::vector<Number> derivative;  // h, 0 outside the active set
+  std::vector<char> in_window;     // the active set
+  std::vector<char> passed;        // whether the neuron's spike reaches the next layer, if it spikes
 };
 
 template <class Number>
@@ -100,6 +108,7 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
   membrane.assign(rows * size, 0);
   spike.assign(rows * size, 0);
   derivative.assign(rows * size, 0);
+  in_window.assign(rows * size, 0);
   std::vector<char> forced_spikes, forced_active;
   if (forced) forced_spikes = as_mask(forced->spikes, rows, size), forced_active = as_mask(forced->active, rows, size);
   for (std::size_t sample = 0; sample < samples; ++sample) {
@@ -131,10 +140,43 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
           active = forced_active[at] != 0;
         }
         spike[at] = fires ? 1 : 0;
+        in_window[at] = active;
         derivative[at] = active ? surrogate_derivative<Number>(spec.surrogate, u - constants.threshold[j]) : Number{0};
         carry[j] = scalar::Lif::carry(lif(j), u, fires);
       }
     }
+  }
+}
+
+template <class Number>
+void DenseLayer<Number>::choose_outgoing(std::size_t rows) {
+  passed.assign(rows * size, 1);
+  if (spec.spike_budget == 0) return;
+  for (std::size_t row = 0; row < rows; ++row) {
+    int listed = 0;
+    const auto list_where = [&](auto belongs) {
+      for (std::size_t at = row * size; at < (row + 1) * size; ++at) {
+        if (belongs(at)) passed[at] = listed++ < spec.spike_budget;
+      }
+    };
+    list_where([&](std::size_t at) { return spike[at] != 0; });
+    list_where([&](std::size_t at) { return spike[at] == 0 && in_window[at]; });
+  }
+}
+
+template <class Number>
+std::vector<Number> DenseLayer<Number>::sent() const {
+  std::vector<Number> result = output();
+  for (std::size_t at = 0; at < result.size(); ++at) {
+    if (!passed[at]) result[at] = 0;
+  }
+  return result;
+}
+
+template <class Number>
+void DenseLayer<Number>::take_back(std::vector<Number>& gradient) const {
+  for (std::size_t at = 0; at < gradient.size(); ++at) {
+    if (!passed[at]) gradient[at] = 0;
   }
 }
 
@@ -215,14 +257,14 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   std::vector<DenseLayer<Number>> layers;
   for (std::size_t l = 0; l < network.layers.size(); ++l)
     layers.emplace_back(network.layers[l], network.inputs_of(l), parameters.layers[l], window_low);
-  const auto input_of = [&](std::size_t l) -> const std::vector<Number>& {
-    return l == 0 ? input : layers[l - 1].output();
-  };
+  std::vector<std::vector<Number>> inputs{input};
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    layers[l].forward(input_of(l), samples, batch.steps, l < forced.size() ? &forced[l] : nullptr, result);
+    layers[l].forward(inputs[l], samples, batch.steps, l < forced.size() ? &forced[l] : nullptr, result);
     std::uint64_t spikes = 0;
     for (const Number s : layers[l].spike) spikes += s != 0;
     result.spikes.push_back(spikes);
+    layers[l].choose_outgoing(rows);
+    inputs.push_back(layers[l].sent());
   }
 
   const DenseLayer<Number>& last = layers.back();
@@ -248,10 +290,11 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   result.recurrent_weight_gradient.resize(layers.size());
   result.bias_gradient.resize(layers.size());
   for (std::size_t l = layers.size(); l-- > 0;) {
+    layers[l].take_back(gradient);
     if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradient);
     LayerGradient<Number> of_layer{result.weight_gradient[l], result.recurrent_weight_gradient[l],
                                    result.bias_gradient[l]};
-    gradient = layers[l].backward(input_of(l), gradient, samples, batch.steps, of_layer);
+    gradient = layers[l].backward(inputs[l], gradient, samples, batch.steps, of_layer);
   }
   return result;
 }

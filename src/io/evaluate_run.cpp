@@ -54,6 +54,8 @@ EvalReport report_of(const Evaluation& evaluation, const NetworkSpec& network) {
   report.confusion = evaluation.confusion;
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     if (network.layers[l].spiking()) report.activity.emplace_back(network.layers[l].name, evaluation.activity[l]);
+    if (network.layers[l].spike_budget > 0)
+      report.dropped_spikes.emplace_back(network.layers[l].name, evaluation.dropped_spikes[l]);
   }
   report.synaptic_operations_per_sample = evaluation.synaptic_operations_per_sample;
   report.input_activity = evaluation.input_activity;

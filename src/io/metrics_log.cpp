@@ -68,6 +68,10 @@ void MetricsLog::append(const NetworkSpec& network, const EpochSummary& summary,
     line["rate_cost"] = by_layer(network, summary.rate_costs, true);
   if (any_layer(network, [](const LayerSpec& layer) { return layer.rescue_active > 0.0; }))
     line["window_low"] = by_layer(network, summary.window_low, true);
+  if (any_layer(network, [](const LayerSpec& layer) { return layer.spike_budget > 0; })) {
+    line["dropped_spikes"] = by_layer(network, summary.dropped_spikes, true);
+    line["dropped_gradients"] = by_layer(network, summary.dropped_gradients, true);
+  }
   line["dense_forward"] = by_layer(network, totals.dense_forward, false);
   line["dense_backward"] = by_layer(network, totals.dense_backward, false);
   line["saved_state_bytes"] = totals.saved_state_bytes;

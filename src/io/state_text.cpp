@@ -41,6 +41,10 @@ void visit_state(State& state, Visitor& visit) {
   visit("totals.active_fraction", totals.active_fraction);
   visit("totals.dense_forward", totals.dense_forward);
   visit("totals.dense_backward", totals.dense_backward);
+  visit("totals.budget_spikes", totals.budget_spikes);
+  visit("totals.dropped_spikes", totals.dropped_spikes);
+  visit("totals.budget_gradients", totals.budget_gradients);
+  visit("totals.dropped_gradients", totals.dropped_gradients);
   visit("totals.saved_state_bytes", totals.saved_state_bytes);
   visit("totals.forward_seconds", totals.forward_seconds);
   visit("totals.backward_seconds", totals.backward_seconds);

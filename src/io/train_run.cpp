@@ -238,6 +238,10 @@ class Run {
       line += fmt::format(", {} {:.4f}", layer.name, summary.totals.activity[l]);
       if (summary.never_fired[l] > 0)
         line += fmt::format(" ({} of {} never fired)", summary.never_fired[l], layer.size);
+      if (layer.spike_budget > 0) {
+        line += fmt::format(" (over budget: {:.2f} % of its spikes, {:.2f} % of its gradients)",
+                            100.0 * summary.dropped_spikes[l], 100.0 * summary.dropped_gradients[l]);
+      }
     }
     listener_.note(line);
   }

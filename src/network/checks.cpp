@@ -124,6 +124,32 @@ std::optional<Conflict> check_activity(const NetworkSpec& network) {
   return std::nullopt;
 }
 
+/// What happens to spikes on their way to the next layer needs spikes, and a next layer.
+std::optional<Conflict> check_outgoing(const NetworkSpec& network) {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    const auto conflict = [&](std::string_view setting, std::string_view other, const std::string& why) {
+      return Conflict{{layer_key(i, setting), layer_key(i, other)},
+                      fmt::format("layers.{}.{} {}", layer.name, setting, why)};
+    };
+    for (const auto& [setting, given] : {std::pair{"spike_budget", layer.spike_budget > 0}}) {
+      if (!given) continue;
+      if (!layer.spiking()) {
+        return conflict(setting, "neuron",
+                        fmt::format("needs a layer that spikes, but {} is {}", layer.name, neuron_name(layer.neuron)));
+      }
+      if (i + 1 == network.layers.size())
+        return conflict(setting, "name", fmt::format("needs a layer after {}, which is the last one", layer.name));
+    }
+    if (layer.spike_budget > 0 && layer.recurrent) {
+      return conflict("spike_budget", "recurrent",
+                      "limits the list that goes to the next layer; the lists of a recurrent layer go back to itself, "
+                      "too, and have no limit: set recurrent = false or spike_budget = 0");
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Conflict> check_training(const Configuration& configuration) {
   const DataSpec& data = configuration.data;
   const bool validated =
@@ -161,7 +187,8 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
 
 std::optional<Conflict> find_conflict(const NetworkSpec& network) {
   if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
-  for (const auto check : {check_values, check_names, check_order, check_recurrence, check_rates, check_activity}) {
+  for (const auto check :
+       {check_values, check_names, check_order, check_recurrence, check_rates, check_activity, check_outgoing}) {
     if (auto conflict = check(network)) return conflict;
   }
   return std::nullopt;

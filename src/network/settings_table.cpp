@@ -302,6 +302,18 @@ void add_engine(std::vector<Setting>& table) {
       whole_number(at(&Configuration::engine, &EngineSpec::threads), 0, 1024));
 }
 
+void add_outgoing(std::vector<Setting>& table) {
+  const auto add = [&](Named named, Setting kind) {
+    table.push_back(entry("layers", std::move(named), std::move(kind)));
+  };
+  Setting budget = whole_number(at(&LayerSpec::spike_budget), 0, kMany);
+  budget.allowed += " (ids, not a fraction of the layer)";
+  add({"spike_budget", "ids",
+       "Most ids in the list of a sample and step that goes to the next layer: spikes first, then neurons that are only "
+       "active, lowest first; the rest is dropped and counted. 0 is off. lif, neither recurrent nor last."},
+      std::move(budget));
+}
+
 std::vector<Setting> make_table() {
   std::vector<Setting> table;
   table.push_back(entry("", {"seed", "", "Seed of all random numbers: initial weights, shuffling, splits."},
@@ -310,6 +322,7 @@ std::vector<Setting> make_table() {
   add_augmentation(table);
   add_neuron(table);
   add_learning(table);
+  add_outgoing(table);
   add_loss(table);
   add_optimizer(table);
   add_training(table);

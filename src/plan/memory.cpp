@@ -25,7 +25,8 @@ double saved_of(const NetworkSpec& network, const Plan& plan, const Workload& wo
   const double per_tile =
       work.rows() + kernels::kCodePadding + 3.0 * kPlace * (work.batch + 1) + kId * layer.tile_width;
   const double spikes = work.rows() * network.layers[l].size * work.activity[l];
-  return layer.tiles * per_tile + entries_of(network, work, l) * per_entry + kId * (work.rows() + 1.0 + spikes);
+  const double lists = network.layers[l].changes_outgoing() ? 2.0 : 1.0;  // the layer's own, and what goes out
+  return layer.tiles * per_tile + entries_of(network, work, l) * per_entry + lists * kId * (work.rows() + 1.0 + spikes);
 }
 
 double active_per_sample(const NetworkSpec& network, const Workload& work, std::size_t l) {

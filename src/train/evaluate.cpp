@@ -15,6 +15,8 @@ Evaluation evaluate_samples(Engine& engine, const ReadoutLoss& loss, const Spike
   result.samples = samples.size();
   result.confusion.assign(outputs, std::vector<std::uint64_t>(outputs, 0));
   result.activity.assign(network.layers.size(), 0.0);
+  result.dropped_spikes.assign(network.layers.size(), 0.0);
+  std::vector<std::uint64_t> budget_spikes(network.layers.size(), 0);
   if (samples.empty()) return result;
   SpikeBatch batch;
   double correct = 0.0;
@@ -29,6 +31,8 @@ Evaluation evaluate_samples(Engine& engine, const ReadoutLoss& loss, const Spike
     result.input_activity += weight * batch.activity();
     for (std::size_t l = 0; l < part.layers.size(); ++l) {
       result.activity[l] += weight * part.layers[l].activity;
+      budget_spikes[l] += part.layers[l].budget.spikes;
+      result.dropped_spikes[l] += static_cast<double>(part.layers[l].budget.dropped_spikes);
       operations += static_cast<double>(part.layers[l].synaptic_operations);
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -47,6 +51,9 @@ Evaluation evaluate_samples(Engine& engine, const ReadoutLoss& loss, const Spike
   result.accuracy = correct / total;
   result.input_activity /= total;
   for (double& activity : result.activity) activity /= total;
+  for (std::size_t l = 0; l < budget_spikes.size(); ++l) {
+    if (budget_spikes[l] > 0) result.dropped_spikes[l] /= static_cast<double>(budget_spikes[l]);
+  }
   result.synaptic_operations_per_sample = operations / total;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

@@ -20,6 +20,7 @@ struct Evaluation {
   std::uint64_t undecided = 0;
   std::vector<std::vector<std::uint64_t>> confusion;  // [label][decision], outputs x outputs
   std::vector<double> activity;                       // per layer
+  std::vector<double> dropped_spikes;                 // per layer: fraction that found no room under spike_budget
   double input_activity = 0.0;
   double synaptic_operations_per_sample = 0.0;
   double seconds = 0.0;

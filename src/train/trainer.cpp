@@ -62,6 +62,10 @@ void Trainer::clear_totals() {
   state_.totals.active_fraction.assign(layers.size(), 0.0);
   state_.totals.dense_forward.assign(layers.size(), 0.0);
   state_.totals.dense_backward.assign(layers.size(), 0.0);
+  state_.totals.budget_spikes.assign(layers.size(), 0.0);
+  state_.totals.dropped_spikes.assign(layers.size(), 0.0);
+  state_.totals.budget_gradients.assign(layers.size(), 0.0);
+  state_.totals.dropped_gradients.assign(layers.size(), 0.0);
   for (const LayerSpec& layer : layers) state_.totals.fired.emplace_back(layer.spiking() ? layer.size : 0, 0);
 }
 
@@ -144,6 +148,10 @@ void Trainer::count(const BatchResult& result, double input_activity, double dat
     totals.active_fraction[l] += samples * layer.active_fraction;
     totals.dense_forward[l] += layer.forward_dense;
     totals.dense_backward[l] += layer.backward_dense;
+    totals.budget_spikes[l] += static_cast<double>(layer.budget.spikes);
+    totals.dropped_spikes[l] += static_cast<double>(layer.budget.dropped_spikes);
+    totals.budget_gradients[l] += static_cast<double>(layer.budget.gradients);
+    totals.dropped_gradients[l] += static_cast<double>(layer.budget.dropped_gradients);
     for (std::size_t j = 0; j < totals.fired[l].size(); ++j) totals.fired[l][j] |= layer.spike_counts[j] != 0;
   }
   totals.saved_state_bytes = std::max(totals.saved_state_bytes, result.saved_state_bytes);
@@ -195,6 +203,11 @@ EpochSummary Trainer::finish_epoch() {
   for (double& active : totals.active_fraction) active /= samples;
   for (double& dense : totals.dense_forward) dense /= batches;
   for (double& dense : totals.dense_backward) dense /= batches;
+  const auto dropped_of = [](double dropped, double asked) { return asked > 0.0 ? dropped / asked : 0.0; };
+  for (std::size_t l = 0; l < configuration_.network.layers.size(); ++l) {
+    summary.dropped_spikes.push_back(dropped_of(totals.dropped_spikes[l], totals.budget_spikes[l]));
+    summary.dropped_gradients.push_back(dropped_of(totals.dropped_gradients[l], totals.budget_gradients[l]));
+  }
   for (const std::vector<std::uint8_t>& fired : totals.fired) {
     summary.never_fired.push_back(static_cast<std::size_t>(std::count(fired.begin(), fired.end(), 0)));
   }

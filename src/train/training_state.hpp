@@ -26,6 +26,11 @@ struct EpochTotals {
   std::vector<double> dense_backward;
   std::vector<std::vector<std::uint8_t>>
       fired;                            // per layer and neuron: 1 if it has spiked; empty for layers that don't spike
+  // Of layers with a spike_budget: ids that asked for room in their lists, and those that found none (BudgetCounts).
+  std::vector<double> budget_spikes;
+  std::vector<double> dropped_spikes;
+  std::vector<double> budget_gradients;
+  std::vector<double> dropped_gradients;
   std::uint64_t saved_state_bytes = 0;  // largest of a batch
   double forward_seconds = 0.0;
   double backward_seconds = 0.0;

@@ -13,7 +13,7 @@
 namespace spikeloom::testing {
 namespace {
 
-enum class Net { feed_forward, linear_on_integrator, recurrent };
+enum class Net { feed_forward, linear_on_integrator, recurrent, changed_lists };
 
 /// Nets with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
 Case training_case(Net net) {
@@ -27,6 +27,9 @@ Case training_case(Net net) {
   test.network.layers[0].recurrent = test.network.layers[1].recurrent = net == Net::recurrent;
   test.network.layers[0].rate_upper_weight = 1.0;
   test.network.layers[0].rate_upper = 0.01;
+  if (net == Net::changed_lists) {
+    for (const int layer : {0, 1}) test.network.layers[layer].spike_budget = 3 + 4 * layer;
+  }
   if (linear_on_integrator)
     test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
   test.network.layers.push_back(
@@ -125,7 +128,8 @@ TEST_P(Determinism, TrainingChangesTheWeights) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, Determinism,
     ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
-                       ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent)));
+                       ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent,
+                                         Net::changed_lists)));
 
 TEST(StepSchedule, ChangesNoBit) {
   const Case test = training_case(Net::recurrent);
@@ -159,14 +163,16 @@ TEST(StepSchedule, FollowsFromTheNetworkAlone) {
 }
 
 TEST(Bf16, WeightsDoNotDependOnThreadsNorGroupSizes) {
-  const Case test = training_case(Net::feed_forward);
-  TrainingSetup setup{.precision = EnginePrecision::bf16};
-  const std::vector<float> one = trained(test, setup);
-  EXPECT_FALSE(same_bits(one, trained(test, {}))) << "bf16 is no other computation than fp32?";
-  setup.change_plan = [](Plan& plan) { plan.delta_rows = 70, plan.partial_budget_bytes = 1 << 15; };
-  for (const int workers : {2, 3}) {
-    setup.workers = workers;
-    EXPECT_TRUE(same_bits(one, trained(test, setup))) << workers << " threads";
+  for (const Net net : {Net::feed_forward, Net::changed_lists}) {
+    const Case test = training_case(net);
+    TrainingSetup setup{.precision = EnginePrecision::bf16};
+    const std::vector<float> one = trained(test, setup);
+    EXPECT_FALSE(same_bits(one, trained(test, {}))) << "bf16 is no other computation than fp32?";
+    setup.change_plan = [](Plan& plan) { plan.delta_rows = 70, plan.partial_budget_bytes = 1 << 15; };
+    for (const int workers : {2, 3}) {
+      setup.workers = workers;
+      EXPECT_TRUE(same_bits(one, trained(test, setup))) << workers << " threads";
+    }
   }
 }
 

@@ -208,6 +208,38 @@ INSTANTIATE_TEST_SUITE_P(Modes, RandomCases,
                                                                     : "auto";
                          });
 
+/// random_case, with something done to the spikes on their way to the next layer.
+Case changed_lists_case(std::uint64_t number) {
+  Case test = random_case(number);
+  RandomStream random(number, "outgoing");
+  for (std::size_t l = 0; l + 1 < test.network.layers.size(); ++l) {
+    LayerSpec& layer = test.network.layers[l];
+    if (!layer.spiking()) continue;
+    if (!layer.recurrent) layer.spike_budget = pick(random, {0, 1, 2, 5, 20});
+  }
+  return test;
+}
+
+TEST_P(RandomCases, GradientThroughChangedListsEqualsTheDenseFloat64Reference) {
+  Totals totals;
+  for (std::uint64_t number = 1000; number < 1260; ++number) {
+    SCOPED_TRACE("case " + std::to_string(number));
+    check_gradient(changed_lists_case(number), GetParam(), 1 + static_cast<int>(number % 3), totals);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_LT(static_cast<double>(totals.differing), 1e-4 * static_cast<double>(totals.decisions));
+}
+
+TEST(Bf16, GradientThroughChangedListsEqualsTheDenseFloat64ReferenceOnRoundedWeights) {
+  Totals totals;
+  for (std::uint64_t number = 1000; number < 1060; ++number) {
+    SCOPED_TRACE("case " + std::to_string(number));
+    check_gradient(changed_lists_case(number), EngineMode::sparse, 2, totals, EnginePrecision::bf16);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_LT(static_cast<double>(totals.differing), 1e-4 * static_cast<double>(totals.decisions));
+}
+
 TEST(Bf16, GradientEqualsTheDenseFloat64ReferenceOnRoundedWeights) {
   Totals totals;
   for (std::uint64_t number = 0; number < 130; ++number) {

@@ -21,6 +21,8 @@ TrainingState odd_state() {
   state.totals.loss = -5e-324;
   state.totals.activity = {0.1, 1e308, 0.0};
   state.totals.active_fraction = state.totals.dense_forward = state.totals.dense_backward = {1.0, 2.0, 3.0};
+  state.totals.budget_spikes = state.totals.dropped_spikes = {0.0, 1e9, 3.0};
+  state.totals.budget_gradients = state.totals.dropped_gradients = {0.0, 1e9, 3.0};
   state.activity.effort = {-0.1, 0.0, 9.9};
   state.activity.error = {1.0, -1.0, 1.0 / 3.0};
   state.activity.window_reach = {1.0, 1024.0, 1.1};

@@ -134,6 +134,31 @@ TEST(ActivityTarget, NeedsALayerThatCanBeControlled) {
   EXPECT_EQ(run.configuration({"layers.one.activity_target=0.05"}).network.layers[0].init_rate, 0.05);
 }
 
+TEST(SpikeBudget, WhatItDropsIsReported) {
+  const TinyRun run;
+  HookedListener listener([](std::string_view, std::uint64_t) {});
+  TrainOptions options;
+  options.out = run / "tight";
+  train_run(run.configuration({"layers.one.spike_budget=1", "training.epochs=1"}), options, listener);
+  const nlohmann::json line = metrics_of(run / "tight").back();
+  EXPECT_GT(line["dropped_spikes"]["one"], 0.1);
+  EXPECT_LT(line["dropped_spikes"]["one"], 1.0);
+  EXPECT_GT(line["dropped_gradients"]["one"], 0.1);
+  EXPECT_EQ(line["dropped_spikes"]["two"], 0.0);
+  EXPECT_TRUE(contains(listener.notes.back(), "over budget"));
+  run.train("free", {"training.epochs=1"});
+  EXPECT_FALSE(metrics_of(run / "free").back().contains("dropped_spikes"));
+
+  EvalOptions eval;
+  eval.run = run / "tight";
+  const EvalReport report = evaluate_run(eval, listener);
+  ASSERT_EQ(report.dropped_spikes.size(), 1U);
+  EXPECT_EQ(report.dropped_spikes[0].first, "one");
+  EXPECT_GT(report.dropped_spikes[0].second, 0.0);
+  eval.run = run / "free";
+  EXPECT_TRUE(evaluate_run(eval, listener).dropped_spikes.empty());
+}
+
 TEST(Rescue, ALayerThatStaysSilentWithoutItLearns) {
   const TinyRun run;
   const std::vector<std::string> silent{"training.anneal_window=false", "training.epochs=30", "layers.two.init=normal",

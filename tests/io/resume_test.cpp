@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<std::string>{"augmentation.channel_shift=2", "augmentation.time_stretch=[0.8, 1.2]",
                                              "augmentation.drop=0.1", "augmentation.merge=0.5"},
                     std::vector<std::string>{"training.accumulate=2", "training.early_stopping=1"},
+                    std::vector<std::string>{"layers.one.spike_budget=2", "layers.two.spike_budget=3"},
                     std::vector<std::string>{"layers.one.activity_target=0.01", "layers.one.rescue_active=0.99",
                                              "layers.two.activity_target=0.02", "layers.two.activity_control=threshold",
                                              "training.anneal_window=false", "layers.two.rescue_active=0.99",

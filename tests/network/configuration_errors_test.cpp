@@ -134,6 +134,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"reset = \"soft\"",
                 "reset = \"soft\" is not allowed: it must be one of zero, subtract, subtract_after_decay, none"},
         BadLine{"recurrent = 1", "recurrent = 1 is not allowed: it must be true or false"},
+        BadLine{"spike_budget = 0.01",
+                "spike_budget = 0.01 is not allowed: it must be a whole number from 0 to 1048576 (ids, not a fraction "
+                "of the layer)"},
         BadLine{"recurrent_init = \"uniform\"",
                 "recurrent_init = \"uniform\" is not allowed: it must be one of orthogonal, normal"}));
 
@@ -225,6 +228,20 @@ TEST(ConfigurationErrors, OnlyLayersThatSpikeAreRecurrent) {
   EXPECT_EQ(error_of(with_layer("recurrent = true")), "");
   EXPECT_CONTAINS(error_of(kMinimal, {"layers.readout.recurrent=true"}),
                   "layers.readout: recurrent = true needs a layer that spikes (neuron = \"lif\"), but readout is li");
+}
+
+TEST(ConfigurationErrors, WhatGoesToTheNextLayerNeedsSpikesAndANextLayer) {
+  EXPECT_EQ(error_of(with_layer("spike_budget = 3")), "");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.readout.spike_budget=3"}),
+                  "layers.readout.spike_budget needs a layer that spikes, but readout is li");
+  const std::string spiking_last = kMinimal + "spike_budget = 3\n[loss]\nkind = \"spike_count\"\n";
+  EXPECT_EQ(error_of(spiking_last, {"layers.readout.neuron=lif"}),
+            "config.toml:10: layers.readout.spike_budget needs a layer after readout, which is the last one");
+}
+
+TEST(ConfigurationErrors, ABudgetIsNotForRecurrentLayers) {
+  EXPECT_CONTAINS(error_of(with_layer("recurrent = true\nspike_budget = 3")),
+                  "config.toml:7: layers.hidden.spike_budget limits the list that goes to the next layer");
 }
 
 TEST(ConfigurationErrors, RatesAreInOrder) {
