@@ -54,7 +54,6 @@ SETS = {
 }
 
 LIST_MEANING = "the same, but a step's list has room for {} of the layer's neurons: spikes first, lowest index first"
-# In this order they are trained: what the claim rests on first.
 VARIANTS = {
     variant.name: variant
     for variant in (
@@ -126,14 +125,20 @@ def read_metrics(path):
 
 
 def runs_of(options):
-    """All runs, in the order in which they are trained: variant by variant, so that the first ones to be complete are
-    those that the claim rests on; within a variant seed by seed, so that each set gets its share early."""
-    runs = []
-    for variant in options.variants:
-        for seed in options.seeds:
-            for task in options.sets:
-                epochs = options.epochs or task.configuration()["training"]["epochs"]
-                size = f"{options.samples}-samples" if options.samples else "all-samples"
-                folder = options.work / f"{task.name}-{size}-{epochs}-epochs" / variant.name / f"seed-{seed}"
-                runs.append(Run(task, variant, seed, epochs, folder))
-    return runs
+    """All runs, in the order in which they are trained: what the claim rests on first, and of it a seed of every variant
+    and set before the next seed; then the fixed lists likewise."""
+    groups = [[v for v in options.variants if v.share is None], [v for v in options.variants if v.share is not None]]
+    return [
+        run_of(options, task, variant, seed)
+        for group in groups
+        for seed in options.seeds
+        for task in options.sets
+        for variant in group
+    ]
+
+
+def run_of(options, task, variant, seed):
+    epochs = options.epochs or task.configuration()["training"]["epochs"]
+    size = f"{options.samples}-samples" if options.samples else "all-samples"
+    folder = options.work / f"{task.name}-{size}-{epochs}-epochs" / variant.name / f"seed-{seed}"
+    return Run(task, variant, seed, epochs, folder)
