@@ -69,11 +69,14 @@ struct LayerSpec {
   ActivityControl activity_control = ActivityControl::cost;
   double rescue_active = 0.0;  // while a smaller fraction of the neurons is active in a batch, the window widens
   // What happens to spikes on their way to the next layer; nothing by default.
-  int spike_budget = 0;  // most ids in the list of a (sample, step); 0 is off
+  int spike_budget = 0;         // most ids in the list of a (sample, step); 0 is off
+  double dropout = 0.0;         // probability that a spike is left out in training
+  Range delay_steps{0.0, 0.0};  // steps that a spike takes, whole; drawn per neuron
 
   bool spiking() const { return neuron == NeuronKind::lif; }
   /// Whether the next layer may receive other spikes than the layer has.
-  bool changes_outgoing() const { return spike_budget > 0; }
+  bool changes_outgoing() const { return spike_budget > 0 || dropout > 0.0 || delayed(); }
+  bool delayed() const { return delay_steps.high > 0.0; }
 };
 
 struct NetworkSpec {

@@ -72,7 +72,11 @@ class TileTurn {
     const float* above = source_.linear_rows + first_row * linear.stride();
     const int columns = std::min(width_, layer_.size() - tile_ * width_);
     scratch_.dense_input.reserve_discard(static_cast<std::size_t>(context_.steps) * width_);
-    const kernels::TileInput from{layer_.weights(tile_), layer_.bias(tile_), input.offsets + first_row, input.ids};
+    const kernels::TileInput from{.weights = layer_.weights(tile_),
+                                  .bias = layer_.bias(tile_),
+                                  .offsets = input.offsets + first_row,
+                                  .ids = input.ids,
+                                  .spike_value = input.value};
     kernels::forward_membrane(width_, from, layer_.constants(tile_), context_.steps, scratch_.dense_input.data(),
                               width_);
     for (int t = 0; t < linear.tiles(); ++t) {
@@ -107,6 +111,11 @@ TileGradient gradient_of(LayerState& layer, int tile, bool keep, bool first_grou
 }
 
 }  // namespace
+
+void scale_by(float value, float* gradient, std::size_t count) {
+  if (value == 1.0F) return;
+  for (std::size_t i = 0; i < count; ++i) gradient[i] *= value;
+}
 
 TileGradient kept_gradients(LayerState& layer, int tile) {
   return {layer.kept_gradient(tile), layer.kept_recurrent_gradient(tile)};
@@ -245,6 +254,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
             accumulate(tile, transposed[range], layer.weights(tile), turn.delta(input, samples), gradient.weight);
           }
         }
+        if (last) scale_by(input.value, gradient.weight, layer.tile_floats());
         if (last && rule.update) update_tile(layer, tile, gradient, rule, scratch);
       }
     });

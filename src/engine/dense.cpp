@@ -42,7 +42,7 @@ void gather_weights(const LayerState& layer, const PassContext& context, Aligned
   });
 }
 
-/// The spikes of a group of samples as (rows, neurons) of 0, 1 or counts.
+/// The spikes of a group of samples as (rows, neurons) of 0, what a spike counts, or its multiples.
 void densify(const SpikeRows& input, SampleRange group, const PassContext& context, AlignedBuffer<float>& matrix) {
   matrix.reserve_discard(static_cast<std::size_t>(group.size()) * context.steps * input.neurons);
   context.team->for_each(group.size(), [&](std::size_t i, int) {
@@ -50,7 +50,7 @@ void densify(const SpikeRows& input, SampleRange group, const PassContext& conte
     float* row = matrix.data() + i * context.steps * input.neurons;
     std::fill_n(row, static_cast<std::size_t>(context.steps) * input.neurons, 0.0f);
     for (int step = 0; step < context.steps; ++step, row += input.neurons) {
-      for (std::uint32_t e = offsets[step]; e < offsets[step + 1]; ++e) row[input.ids[e]] += 1.0f;
+      for (std::uint32_t e = offsets[step]; e < offsets[step + 1]; ++e) row[input.ids[e]] += input.value;
     }
   });
 }
@@ -189,7 +189,9 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
     densify(input, group, context, spikes);
     const int below_blocks = below ? Blocks(*below).count() : 0;
     const SpikeLists* sent = below && below->outgoing.changes() ? &below->sent_active() : nullptr;
-    const auto sent_before = [&](int sample) { return sent->offsets[static_cast<std::size_t>(sample) * context.steps]; };
+    const auto sent_before = [&](int sample) {
+      return sent->offsets[static_cast<std::size_t>(sample) * context.steps];
+    };
     AlignedBuffer<float>& picked = context.shared->partials;
     if (sent) picked.reserve_discard(sent_before(group.last) - sent_before(group.first));
     context.team->for_each(blocks.count() + below_blocks, [&](std::size_t item, int worker) {

@@ -81,11 +81,13 @@ class Engine::Implementation {
             batch, result);
     collect_statistics(batch, context, result);
     if (!train) {
+      collect_budgets(result);
       result.forward_seconds += seconds_since(start);
       return result;
     }
     for (std::size_t l = spiking_layers; l-- > 0;)
       result.layers[l].backward_dense = backward(l, batch, at_once, context);
+    collect_budgets(result);
     result.backward_seconds = seconds_since(start);
     for (const WorkerScratch& worker : scratch)
       result.update_seconds += worker.update_seconds / static_cast<double>(team.size());
@@ -117,10 +119,13 @@ class Engine::Implementation {
     const bool dense = choose_dense(
         plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
     (dense ? forward_dense : forward_sparse)(layers[l], input, listing, context);
-    Outgoing& outgoing = layers[l].outgoing;
-    outgoing.begin(context.samples, context.steps);
-    if (outgoing.changes()) outgoing.send_spikes(layers[l].spikes, team);
+    send(layers[l], listing, context);
     return dense;
+  }
+
+  void send(LayerState& layer, Listing listing, const PassContext& context) {
+    layer.outgoing.begin(context.samples, context.steps, listing == Listing::active ? &dropout : nullptr);
+    if (layer.outgoing.changes()) layer.outgoing.send_spikes(layer.spikes, team);
   }
 
   bool backward(std::size_t l, const SpikeBatch& batch, ParameterUpdate* update, const PassContext& context) {
@@ -218,9 +223,15 @@ class Engine::Implementation {
       }
       statistics.spike_counts.resize(layer.size());
       result.saved_state_bytes += layer.spikes.bytes() + layer.outgoing.bytes();
-      if (layer.outgoing.changes()) statistics.budget = layer.outgoing.budget();
     }
     if (spiking_layers < layers.size()) result.saved_state_bytes += output_stage.saved_bytes(context);
+  }
+
+  /// What budgets dropped, once the active sets have gone out, too.
+  void collect_budgets(BatchResult& result) const {
+    for (std::size_t l = 0; l < spiking_layers; ++l) {
+      if (layers[l].spec().spike_budget > 0) result.layers[l].budget = layers[l].outgoing.budget();
+    }
   }
 
   /// Sets every neuron's dRegulariser/ds and returns the regularisers' sum: weight * mean_j max(0, lower - r_j)^2,
@@ -331,7 +342,8 @@ class Engine::Implementation {
   OutputStage output_stage;
   std::vector<SpikeLists> spare_active;
   std::vector<double> rate_costs;  // per layer
-  int last_samples = 0;            // of the last batch
+  DropoutDraw dropout;
+  int last_samples = 0;  // of the last batch
   int last_steps = 0;
 
  private:
@@ -393,8 +405,11 @@ LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, b
   if (membrane) result.membrane.resize(context.rows() * layer.size());
   if (layer.spec().spiking()) {
     const bool list_all = membrane && !input_current;
-    if (spikes || list_all)
-      forward_sparse(layer, input_of(batch, which), list_all ? Listing::everything : Listing::spikes_only, context);
+    if (spikes || list_all) {
+      const Listing listing = list_all ? Listing::everything : Listing::spikes_only;
+      forward_sparse(layer, input_of(batch, which), listing, context);
+      send(layer, listing, context);
+    }
     if (spikes) {
       result.spikes.samples = batch.samples;
       result.spikes.steps = batch.steps;
@@ -493,6 +508,8 @@ void Engine::set_window_low(int layer, double units_of_threshold) {
 }
 
 void Engine::set_rate_cost(int layer, double cost) { implementation_->rate_costs.at(layer) = cost; }
+
+void Engine::set_dropout(const DropoutDraw& draw) { implementation_->dropout = draw; }
 
 BatchResult Engine::evaluate(const SpikeBatch& batch, const ReadoutLoss& loss) {
   return implementation_->step(batch, loss, false, nullptr, 0.0);

@@ -103,6 +103,9 @@ class Engine {
   /// loss of the batches to come; a negative cost asks for spikes. BatchResult::regulariser counts it.
   void set_rate_cost(int layer, double cost);
 
+  /// What the dropout of the training batches to come is drawn from; to be set before each.
+  void set_dropout(const DropoutDraw& draw);
+
   /// Forward pass and loss; nothing is kept.
   BatchResult evaluate(const SpikeBatch& batch, const ReadoutLoss& loss);
   /// Forward pass of layers up to and including `layer`, recording it. For initialisation from data, and for `eval
@@ -122,7 +125,7 @@ class Engine {
   /// Spikes and active sets of a spiking layer in the last batch (active: of a training batch), for tests.
   const SpikeLists& spikes(int layer) const;
   SpikeLists active(int layer);
-  /// What of the former reached the layer above.
+  /// What of the former reached the layer above; after record(), what would.
   SpikeRows sent_spikes(int layer) const;
 
  private:

@@ -55,7 +55,8 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
                                       .bias = layer.bias(tile),
                                       .offsets = input.offsets + static_cast<std::size_t>(sample) * context.steps,
                                       .ids = input.ids,
-                                      .half_weights = layer.half_weights(tile)};
+                                      .half_weights = layer.half_weights(tile),
+                                      .spike_value = input.value};
         forward_sample(layer, tile, from, listing, sample, context.steps, (*context.scratch)[worker]);
       }
     }

@@ -63,6 +63,13 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
   set_window_low(window_low_);
 }
 
+SpikeRows LayerState::sent_spikes() const {
+  if (!outgoing.changes()) return spikes.view(size());
+  SpikeRows rows = outgoing.spikes().view(size());
+  rows.value = outgoing.value();
+  return rows;
+}
+
 float* LayerState::kept_gradient(int tile) {
   if (kept_gradient_.empty()) kept_gradient_ = AlignedBuffer<float>(weights_.size());
   return kept_gradient_.data() + tile * tile_floats();
@@ -126,6 +133,7 @@ void LayerState::import_parameters(const LayerParameters& parameters) {
   }
   for (int tile = 0; tile < tiles_; ++tile) round_weights(tile, 0, inputs_);
   decay_ = parameters.decay;
+  outgoing.set_delays(parameters.delay);
   set_window_low(window_low_);
 }
 
@@ -138,6 +146,7 @@ LayerParameters LayerState::export_parameters() const {
     parameters.of(kind) = to_canonical(kind, blocks);
   }
   parameters.decay = decay_;
+  parameters.delay = outgoing.delays();
   return parameters;
 }
 

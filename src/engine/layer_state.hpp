@@ -93,7 +93,7 @@ class LayerState {
   Outgoing outgoing;              // what of the two reaches the layer above, where it is not all of it
 
   /// What the layer above receives, and where it computes dLoss/ds.
-  SpikeRows sent_spikes() const { return (outgoing.changes() ? outgoing.spikes() : spikes).view(size()); }
+  SpikeRows sent_spikes() const;
   const SpikeLists& sent_active() const { return outgoing.changes() ? outgoing.active() : active; }
 
  private:

@@ -1,7 +1,10 @@
 #include "engine/outgoing.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <utility>
+
+#include <spikeloom/error.hpp>
 
 namespace spikeloom {
 namespace {
@@ -34,11 +37,30 @@ void Outgoing::SampleEntries::clear() {
   budget = {};
 }
 
-void Outgoing::begin(int samples, int steps) {
+void Outgoing::set_delays(const std::vector<float>& delays) {
+  if (spec_->delayed() && delays.size() != static_cast<std::size_t>(spec_->size))
+    throw InternalError("the delays of layer " + spec_->name + " are missing or of another layer");
+  delays_ = spec_->delayed() ? delays : std::vector<float>();
+}
+
+void Outgoing::begin(int samples, int steps, const DropoutDraw* dropout) {
   samples_ = samples;
   steps_ = steps;
   budget_ = {};
-  changes_ = spec_->changes_outgoing();
+  dropout_.reset();
+  value_ = 1.0F;
+  if (dropout && spec_->dropout > 0.0) {
+    dropout_.emplace(dropout->seed, "dropout/" + spec_->name, dropout->step);
+    first_row_ = dropout->first_sample * static_cast<std::uint64_t>(steps);
+    dropped_below_ = static_cast<std::uint64_t>(std::ceil(spec_->dropout * 0x1p32));
+    value_ = static_cast<float>(1.0 / (1.0 - spec_->dropout));
+  }
+  changes_ = spec_->spike_budget > 0 || dropout_ || spec_->delayed();
+}
+
+std::size_t Outgoing::room() const {
+  return spec_->spike_budget > 0 ? static_cast<std::size_t>(spec_->spike_budget)
+                                 : static_cast<std::size_t>(spec_->size);
 }
 
 void Outgoing::send_spikes(const SpikeLists& own, WorkerTeam& team) {
@@ -48,6 +70,9 @@ void Outgoing::send_spikes(const SpikeLists& own, WorkerTeam& team) {
     choose_spikes(static_cast<int>(sample), own, entries_[sample]);
   });
   count_budget();
+  if (delays_.empty()) return join(team, spikes_, nullptr);
+  join(team, kept_, nullptr);
+  team.for_each(samples_, [&](std::size_t sample, int) { delay(entries_[sample]); });
   join(team, spikes_, nullptr);
 }
 
@@ -55,19 +80,26 @@ void Outgoing::send_active(const SpikeLists& own_spikes, const SpikeLists& own_a
   team.for_each(samples_, [&](std::size_t sample, int) {
     entries_[sample].clear();
     choose_active(static_cast<int>(sample), own_spikes, own_active, entries_[sample]);
+    if (!delays_.empty()) delay(entries_[sample]);
   });
   count_budget();
   join(team, active_, &sources_);
 }
 
 void Outgoing::choose_spikes(int sample, const SpikeLists& own, SampleEntries& out) const {
-  const auto room = static_cast<std::size_t>(spec_->spike_budget);
   for (int step = 0; step < steps_; ++step) {
-    const auto spikes = row_of(own, static_cast<std::size_t>(sample) * steps_ + step);
-    const std::size_t kept = std::min(room, spikes.size());
-    out.ids.insert(out.ids.end(), spikes.begin(), spikes.begin() + static_cast<std::ptrdiff_t>(kept));
-    out.budget.spikes += spikes.size();
-    out.budget.dropped_spikes += spikes.size() - kept;
+    const std::size_t row = static_cast<std::size_t>(sample) * steps_ + step;
+    std::size_t left = room();
+    for (const std::uint32_t id : row_of(own, row)) {
+      if (leaves_out(row, id)) continue;
+      ++out.budget.spikes;
+      if (left == 0) {
+        ++out.budget.dropped_spikes;
+        continue;
+      }
+      --left;
+      out.add(id, 0);
+    }
     out.end_step();
   }
 }
@@ -76,24 +108,59 @@ void Outgoing::choose_active(int sample, const SpikeLists& own_spikes, const Spi
                              SampleEntries& out) const {
   for (int step = 0; step < steps_; ++step) {
     const std::size_t row = static_cast<std::size_t>(sample) * steps_ + step;
-    const auto sent = row_of(spikes_, row);
-    Follower spiked(row_of(own_spikes, row)), kept(sent);
-    std::size_t room = static_cast<std::size_t>(spec_->spike_budget) - sent.size();
+    const auto kept_spikes = row_of(delays_.empty() ? spikes_ : kept_, row);
+    Follower spiked(row_of(own_spikes, row)), kept(kept_spikes);
+    std::size_t left = room() - kept_spikes.size();
     for (std::uint32_t e = own_active.offsets[row]; e < own_active.offsets[row + 1]; ++e) {
       const std::uint32_t id = own_active.ids[e];
       if (spiked.holds(id)) {
         if (kept.holds(id)) out.add(id, e);
         continue;
       }
+      if (leaves_out(row, id)) continue;
       ++out.budget.gradients;
-      if (room == 0) {
+      if (left == 0) {
         ++out.budget.dropped_gradients;
         continue;
       }
-      --room;
+      --left;
       out.add(id, e);
     }
     out.end_step();
+  }
+}
+
+void Outgoing::delay(SampleEntries& entries) const {
+  const auto steps = static_cast<std::size_t>(steps_);
+  // places[t + 1] counts what arrives at step t, then becomes the place of its next entry, and ends as that of step t
+  // + 1.
+  std::vector<std::uint32_t> places(steps + 1, 0);
+  const auto for_each_arrival = [&](auto visit) {
+    std::size_t entry = 0;
+    for (std::size_t step = 0; step < steps; ++step) {
+      for (; entry < entries.ends[step]; ++entry) {
+        const std::size_t at = step + static_cast<std::size_t>(delays_[entries.ids[entry]]);
+        if (at < steps) visit(entry, at);
+      }
+    }
+  };
+  for_each_arrival([&](std::size_t, std::size_t at) { ++places[at + 1]; });
+  std::uint32_t place = 0;
+  for (std::size_t step = 1; step <= steps; ++step) place += std::exchange(places[step], place);
+  entries.arrivals.resize(place);
+  for_each_arrival([&](std::size_t entry, std::size_t at) {
+    entries.arrivals[places[at + 1]++] = std::uint64_t{entries.ids[entry]} << 32 | entries.sources[entry];
+  });
+  for (std::size_t step = 0; step < steps; ++step) {
+    // A neuron arrives at most once in a step: ids differ, and their order is the whole order.
+    std::sort(entries.arrivals.begin() + places[step], entries.arrivals.begin() + places[step + 1]);
+    entries.ends[step] = places[step + 1];
+  }
+  entries.ids.resize(place);
+  entries.sources.resize(place);
+  for (std::size_t i = 0; i < place; ++i) {
+    entries.ids[i] = static_cast<std::uint32_t>(entries.arrivals[i] >> 32);
+    entries.sources[i] = static_cast<std::uint32_t>(entries.arrivals[i]);
   }
 }
 
@@ -116,7 +183,8 @@ void Outgoing::join(WorkerTeam& team, SpikeLists& lists, std::vector<std::uint32
   if (sources) sources->resize(base.back());
   team.for_each(samples_, [&](std::size_t sample, int) {
     const SampleEntries& from = entries_[sample];
-    for (int step = 0; step < steps_; ++step) lists.offsets[sample * steps_ + step + 1] = base[sample] + from.ends[step];
+    for (int step = 0; step < steps_; ++step)
+      lists.offsets[sample * steps_ + step + 1] = base[sample] + from.ends[step];
     std::copy(from.ids.begin(), from.ids.end(), lists.ids.begin() + base[sample]);
     if (sources) std::copy(from.sources.begin(), from.sources.end(), sources->begin() + base[sample]);
   });
@@ -127,11 +195,9 @@ void Outgoing::return_gradient(int sample, const SpikeLists& own_active, const f
   const std::uint32_t first = own_active.offsets[row];
   std::fill_n(own, own_active.offsets[row + steps_] - first, 0.0F);
   for (std::uint32_t e = active_.offsets[row]; e < active_.offsets[row + steps_]; ++e)
-    own[sources_[e] - first] = *sent++;
+    own[sources_[e] - first] = value_ * *sent++;
 }
 
-std::size_t Outgoing::bytes() const {
-  return changes_ ? spikes_.bytes() : 0;
-}
+std::size_t Outgoing::bytes() const { return changes_ ? spikes_.bytes() : 0; }
 
 }  // namespace spikeloom

@@ -8,7 +8,8 @@ void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassC
                                  WorkerScratch& scratch) {
   const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
   float* out = trace_.data() + first_row * last_->stride();
-  const kernels::TileInput from_spikes{nullptr, nullptr, input.offsets + first_row, input.ids};
+  const kernels::TileInput from_spikes{
+      .offsets = input.offsets + first_row, .ids = input.ids, .spike_value = input.value};
   const auto forward_tiles = [&](LayerState& layer, float* membranes) {
     for (int tile = 0; tile < layer.tiles(); ++tile) {
       kernels::TileInput from = from_spikes;
@@ -122,6 +123,8 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
             last_->width(), events.starts.data(), events.event_rows.data(), first, end, rows, last_->stride(),
             events.samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add, gradient);
       }
+      scale_by(input.value, gradient + static_cast<std::ptrdiff_t>(first) * last_->width(),
+               static_cast<std::size_t>(end - first) * last_->width());
     }
   });
   if (!rule.update) return;

@@ -153,6 +153,8 @@ void distribute_to_tiles(LayerState& below, int sample, int steps, const float* 
 /// Hands a tile's weights and biases to the update.
 void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,
                  WorkerScratch& scratch);
+/// What sums over spikes become where each counts `value`.
+void scale_by(float value, float* gradient, std::size_t count);
 /// The gradients of a tile that outlive its turn.
 TileGradient kept_gradients(LayerState& layer, int tile);
 

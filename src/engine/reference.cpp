@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/random.hpp"
 #include "network/neuron_constants.hpp"
 #include "network/scalar_models.hpp"
 
@@ -54,11 +55,15 @@ struct DenseLayer {
                                std::size_t samples, int steps, LayerGradient<Number>& gradient) const;
   const std::vector<Number>& output() const { return spec.spiking() ? spike : membrane; }
 
-  /// Fills `passed`: a list holds spike_budget ids, spikes first, then neurons that are only active, in ascending id.
-  void choose_outgoing(std::size_t rows);
+  /// Fills `passed`: dropout leaves out what it draws; then a list holds spike_budget ids, spikes first, then neurons
+  /// that are only active, in ascending id.
+  void choose_outgoing(std::size_t rows, int steps, const DropoutDraw& dropout);
   /// What the next layer receives, and dLoss/doutput from dLoss/d of that.
-  std::vector<Number> sent() const;
-  void take_back(std::vector<Number>& gradient) const;
+  std::vector<Number> sent(int steps) const;
+  void take_back(int steps, std::vector<Number>& gradient) const;
+  /// Calls visit(at, arrives) for every place of (row, neuron) whose spike arrives within the sample.
+  template <class Visit>
+  void for_each_arrival(int steps, Visit visit) const;
 
   /// delta[t] of neuron j, `at` its place at t, from dLoss/ds or dLoss/du and delta[t+1].
   Number adjoint(std::size_t at, int j, Number gradient, Number later) const;
@@ -80,7 +85,7 @@ struct DenseLayer {
   std::vector<Number> spike;
   std::vector<Number> derivative;  // h, 0 outside the active set
   std::vector<char> in_window;     // the active set
-  std::vector<char> passed;        // whether the neuron's spike reaches the next layer, if it spikes
+  std::vector<Number> passed;      // what the neuron's spike counts in the next layer, if it spikes; 0: it is dropped
 };
 
 template <class Number>
@@ -149,14 +154,20 @@ void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t s
 }
 
 template <class Number>
-void DenseLayer<Number>::choose_outgoing(std::size_t rows) {
-  passed.assign(rows * size, 1);
+void DenseLayer<Number>::choose_outgoing(std::size_t rows, int steps, const DropoutDraw& draw) {
+  passed.assign(rows * size, static_cast<Number>(1.0 / (1.0 - spec.dropout)));
+  if (spec.dropout > 0.0) {
+    const RandomStream random(draw.seed, "dropout/" + spec.name, draw.step);
+    for (std::size_t at = 0; at < passed.size(); ++at) {
+      if (random.bits_at(draw.first_sample * steps * size + at) / 4294967296.0 < spec.dropout) passed[at] = 0;
+    }
+  }
   if (spec.spike_budget == 0) return;
   for (std::size_t row = 0; row < rows; ++row) {
     int listed = 0;
     const auto list_where = [&](auto belongs) {
       for (std::size_t at = row * size; at < (row + 1) * size; ++at) {
-        if (belongs(at)) passed[at] = listed++ < spec.spike_budget;
+        if (passed[at] != 0 && belongs(at) && listed++ >= spec.spike_budget) passed[at] = 0;
       }
     };
     list_where([&](std::size_t at) { return spike[at] != 0; });
@@ -165,19 +176,29 @@ void DenseLayer<Number>::choose_outgoing(std::size_t rows) {
 }
 
 template <class Number>
-std::vector<Number> DenseLayer<Number>::sent() const {
-  std::vector<Number> result = output();
-  for (std::size_t at = 0; at < result.size(); ++at) {
-    if (!passed[at]) result[at] = 0;
+template <class Visit>
+void DenseLayer<Number>::for_each_arrival(int steps, Visit visit) const {
+  const std::size_t rows = passed.size() / size;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (int j = 0; j < size; ++j) {
+      const int delay = parameters.delay.empty() ? 0 : static_cast<int>(parameters.delay[j]);
+      const std::size_t at = row * size + j;
+      if (static_cast<int>(row % steps) + delay < steps) visit(at, at + static_cast<std::size_t>(delay) * size);
+    }
   }
+}
+
+template <class Number>
+std::vector<Number> DenseLayer<Number>::sent(int steps) const {
+  std::vector<Number> result(passed.size(), 0);
+  for_each_arrival(steps, [&](std::size_t at, std::size_t arrives) { result[arrives] = passed[at] * output()[at]; });
   return result;
 }
 
 template <class Number>
-void DenseLayer<Number>::take_back(std::vector<Number>& gradient) const {
-  for (std::size_t at = 0; at < gradient.size(); ++at) {
-    if (!passed[at]) gradient[at] = 0;
-  }
+void DenseLayer<Number>::take_back(int steps, std::vector<Number>& gradient) const {
+  const std::vector<Number> of_sent = std::exchange(gradient, std::vector<Number>(gradient.size(), 0));
+  for_each_arrival(steps, [&](std::size_t at, std::size_t arrives) { gradient[at] = passed[at] * of_sent[arrives]; });
 }
 
 template <class Number>
@@ -245,7 +266,8 @@ double add_regulariser(const DenseLayer<Number>& layer, std::size_t rows, std::v
 template <class Number>
 ReferenceResult<Number> reference_step(const NetworkSpec& network, const Parameters& parameters,
                                        const SpikeBatch& batch, const ReferenceLoss<Number>& loss,
-                                       const std::vector<ForcedDecisions>& forced, double window_low) {
+                                       const std::vector<ForcedDecisions>& forced, double window_low,
+                                       const DropoutDraw& dropout) {
   ReferenceResult<Number> result;
   const std::size_t rows = batch.rows(), samples = batch.samples;
   std::vector<Number> input(rows * batch.neurons, 0);
@@ -263,8 +285,8 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
     std::uint64_t spikes = 0;
     for (const Number s : layers[l].spike) spikes += s != 0;
     result.spikes.push_back(spikes);
-    layers[l].choose_outgoing(rows);
-    inputs.push_back(layers[l].sent());
+    layers[l].choose_outgoing(rows, batch.steps, dropout);
+    inputs.push_back(layers[l].sent(batch.steps));
   }
 
   const DenseLayer<Number>& last = layers.back();
@@ -290,7 +312,7 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   result.recurrent_weight_gradient.resize(layers.size());
   result.bias_gradient.resize(layers.size());
   for (std::size_t l = layers.size(); l-- > 0;) {
-    layers[l].take_back(gradient);
+    layers[l].take_back(batch.steps, gradient);
     if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradient);
     LayerGradient<Number> of_layer{result.weight_gradient[l], result.recurrent_weight_gradient[l],
                                    result.bias_gradient[l]};
@@ -300,10 +322,10 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
 }
 
 template ReferenceResult<float> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
-                                               const ReferenceLoss<float>&, const std::vector<ForcedDecisions>&,
-                                               double);
+                                               const ReferenceLoss<float>&, const std::vector<ForcedDecisions>&, double,
+                                               const DropoutDraw&);
 template ReferenceResult<double> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
                                                 const ReferenceLoss<double>&, const std::vector<ForcedDecisions>&,
-                                                double);
+                                                double, const DropoutDraw&);
 
 }  // namespace spikeloom

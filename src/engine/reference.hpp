@@ -8,6 +8,7 @@
 
 #include <spikeloom/network.hpp>
 #include "data/spike_batch.hpp"
+#include "engine/outgoing.hpp"
 #include "engine/spike_lists.hpp"
 #include "network/parameters.hpp"
 
@@ -38,10 +39,11 @@ struct ReferenceResult {
   double farthest_difference = 0.0;  // the largest distance of such a membrane from the edge, in units of the threshold
 };
 
-/// `forced`: one per spiking layer, or empty. `window_low` as in Engine::set_window_low.
+/// `forced`: one per spiking layer, or empty. `window_low` as in Engine::set_window_low, `dropout` as in set_dropout.
 template <class Number>
 ReferenceResult<Number> reference_step(const NetworkSpec& network, const Parameters& parameters,
                                        const SpikeBatch& batch, const ReferenceLoss<Number>& loss,
-                                       const std::vector<ForcedDecisions>& forced, double window_low);
+                                       const std::vector<ForcedDecisions>& forced, double window_low,
+                                       const DropoutDraw& dropout = {});
 
 }  // namespace spikeloom

@@ -15,6 +15,7 @@ struct SpikeRows {
   const std::uint32_t* offsets = nullptr;
   const std::uint32_t* ids = nullptr;
   int neurons = 0;
+  float value = 1.0f;  // what each spike counts: a pass computes with value * s
 };
 
 /// The storage behind it.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <spikeloom/error.hpp>
@@ -33,6 +34,8 @@ void for_each_tensor(const NetworkSpec& network, LayerNumbers& layers, Visitor v
     }
     if (layer.neuron != NeuronKind::linear)
       visit(l, layer.name + ".decay", Shape{static_cast<std::uint64_t>(layer.size)}, layers[l].decay);
+    if (layer.delayed())
+      visit(l, layer.name + ".delay", Shape{static_cast<std::uint64_t>(layer.size)}, layers[l].delay);
   }
 }
 
@@ -67,6 +70,16 @@ void check_decays(const SafetensorsReader& file, const LayerSpec& layer, const s
   if (bad == decays.end()) return;
   throw UserError(fmt::format("{}: tensor \"{}.decay\", index {}: {}; allowed: 0 to 1", file.path().string(),
                               layer.name, bad - decays.begin(), *bad));
+}
+
+void check_delays(const SafetensorsReader& file, const LayerSpec& layer, const std::vector<float>& delays) {
+  constexpr float kMost = 1 << 20;  // of delay_steps
+  const auto bad = std::find_if(delays.begin(), delays.end(), [](float delay) {
+    return !(delay >= 0.0F && delay <= kMost) || delay != std::floor(delay);
+  });
+  if (bad == delays.end()) return;
+  throw UserError(fmt::format("{}: tensor \"{}.delay\", index {}: {}; allowed: whole numbers from 0 to {}",
+                              file.path().string(), layer.name, bad - delays.begin(), *bad, kMost));
 }
 
 }  // namespace
@@ -129,6 +142,7 @@ Parameters read_parameters(const SafetensorsReader& file, const NetworkSpec& net
                   });
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     check_decays(file, network.layers[l], parameters.layers[l].decay);
+    check_delays(file, network.layers[l], parameters.layers[l].delay);
     parameters.layers[l].decay.resize(network.layers[l].size, 0.0F);  // a linear layer has none in the file
   }
   return parameters;
@@ -183,6 +197,7 @@ MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkS
     const LayerSpec& layer = network.layers[l];
     const Range drawn = layer.decay_given ? layer.decay : layer.tau_mem_ms;
     if (&values == &parameters.layers[l].decay && drawn.low == drawn.high) return;
+    if (&values == &parameters.layers[l].delay && layer.delay_steps.low == layer.delay_steps.high) return;
     const TensorInfo* tensor = file.find(name);
     if (!tensor) return left.push_back(name + " (not in the file)");
     if (tensor->shape != shape) {
@@ -198,8 +213,10 @@ MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkS
     throw UserError(fmt::format("{}: no weights match the network by name and shape; not taken: {}",
                                 file.path().string(), fmt::join(left, ", ")));
   }
-  for (std::size_t l = 0; l < network.layers.size(); ++l)
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
     check_decays(file, network.layers[l], parameters.layers[l].decay);
+    check_delays(file, network.layers[l], parameters.layers[l].delay);
+  }
   result.text = fmt::format("{}: taken: {}", file.path().string(), fmt::join(taken, ", "));
   if (!left.empty()) result.text += fmt::format("; not taken: {}", fmt::join(left, ", "));
   return result;

@@ -1,7 +1,7 @@
 // Checkpoints: weights in PyTorch's order, and beside them what a run needs to go on to the same bits.
 //
 //   <layer>.weight (N_out, N_in), <layer>.recurrent_weight (N_out, N_out),         parameters
-//   <layer>.bias (N_out), <layer>.decay (N_out)
+//   <layer>.bias (N_out), <layer>.decay (N_out), <layer>.delay (N_out, whole steps)
 //   optimizer.<moment>.<layer>.weight, .recurrent_weight, .bias                    moments: m and v, or momentum
 //   training.fired.<layer> (N_out)                                                 neurons that spiked so far in the
 //   running epoch
@@ -30,7 +30,7 @@ void write_weights(const std::filesystem::path& path, const Configuration& confi
                    const TrainingState& state);
 
 /// The parameters of every layer. Throws UserError naming the tensor that is missing, of another shape, or holds NaN,
-/// or a decay outside [0, 1].
+/// a decay outside [0, 1], or a delay that is no number of steps.
 Parameters read_parameters(const SafetensorsReader& file, const NetworkSpec& network);
 
 /// Puts weights, moments and state of write_checkpoint into engine and trainer. Throws UserError if it is a checkpoint
@@ -44,8 +44,8 @@ struct MatchedLayers {
   std::string text;           // what was taken and what was not, in one line
 };
 
-/// Replaces the tensors of `parameters` for which the file has one of that name and shape. Decays are taken only where
-/// the layer draws them: a number in the configuration stands. Throws UserError if no weights match.
+/// Replaces the tensors of `parameters` for which the file has one of that name and shape. Decays and delays are taken
+/// only where the layer draws them: a number in the configuration stands. Throws UserError if no weights match.
 MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkSpec& network, Parameters& parameters);
 
 }  // namespace spikeloom

@@ -26,8 +26,9 @@ namespace {
 template <int kVectors, class Rows>
 HWY_INLINE void input_of_step(const TileInput& input, const typename Rows::Element* weights, int step,
                               Lanes (&sum)[kVectors]) {
+  const bool scaled = input.spike_value != 1.0f;
   SPIKELOOM_UNROLL
-  for (int i = 0; i < kVectors; ++i) sum[i] = load(input.bias + i * kLanes);
+  for (int i = 0; i < kVectors; ++i) sum[i] = scaled ? lanes(0.0f) : load(input.bias + i * kLanes);
   if (input.currents) {
     const float* row = input.currents + step * input.current_stride;
     SPIKELOOM_UNROLL
@@ -37,6 +38,9 @@ HWY_INLINE void input_of_step(const TileInput& input, const typename Rows::Eleme
   const std::uint32_t* end = input.ids + input.offsets[step + 1];
   for (const std::uint32_t* id = input.ids + input.offsets[step]; id != end; ++id)
     Rows::add(weights + std::size_t{*id} * (kVectors * kLanes / Rows::kColumnsPerElement), sum);
+  if (!scaled) return;
+  SPIKELOOM_UNROLL
+  for (int i = 0; i < kVectors; ++i) sum[i] = mul_add(sum[i], lanes(input.spike_value), load(input.bias + i * kLanes));
 }
 
 /// Columns of a tile, as bits.

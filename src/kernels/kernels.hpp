@@ -49,6 +49,7 @@ struct TileInput {
   const float* currents = nullptr;
   std::ptrdiff_t current_stride = 0;
   const Bf16Pair* half_weights = nullptr;  // if set, read in place of `weights` (forward_spiking, width 32 or 64)
+  float spike_value = 1.0f;                // what a spike counts: factor of the sum of the rows of `weights`
 };
 
 /// Lists that the forward pass writes for one sample: counts[t] entries of step t, then codes and membranes of all

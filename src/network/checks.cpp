@@ -132,7 +132,9 @@ std::optional<Conflict> check_outgoing(const NetworkSpec& network) {
       return Conflict{{layer_key(i, setting), layer_key(i, other)},
                       fmt::format("layers.{}.{} {}", layer.name, setting, why)};
     };
-    for (const auto& [setting, given] : {std::pair{"spike_budget", layer.spike_budget > 0}}) {
+    for (const auto& [setting, given] :
+         {std::pair{"spike_budget", layer.spike_budget > 0}, std::pair{"dropout", layer.dropout > 0.0},
+          std::pair{"delay_steps", layer.delayed()}}) {
       if (!given) continue;
       if (!layer.spiking()) {
         return conflict(setting, "neuron",
@@ -145,6 +147,11 @@ std::optional<Conflict> check_outgoing(const NetworkSpec& network) {
       return conflict("spike_budget", "recurrent",
                       "limits the list that goes to the next layer; the lists of a recurrent layer go back to itself, "
                       "too, and have no limit: set recurrent = false or spike_budget = 0");
+    }
+    if (network.steps > 0 && layer.delay_steps.low >= network.steps) {
+      return conflict("delay_steps", "name",
+                      fmt::format("of {} lets no spike arrive within the {} steps of a sample (data.steps)",
+                                  layer.delay_steps.low, network.steps));
     }
   }
   return std::nullopt;

@@ -23,6 +23,16 @@ std::vector<float> draw_decays(const NetworkSpec& network, const LayerSpec& laye
   return decay;
 }
 
+/// Delay per neuron, every whole number of the layer's range as likely.
+std::vector<float> draw_delays(const LayerSpec& layer, std::uint64_t seed) {
+  const RandomStream random(seed, "delay/" + layer.name);
+  const auto choices = static_cast<std::uint64_t>(layer.delay_steps.high - layer.delay_steps.low) + 1;
+  std::vector<float> delay(layer.size);
+  for (int j = 0; j < layer.size; ++j)
+    delay[j] = static_cast<float>(layer.delay_steps.low + static_cast<double>(random.below_at(j, choices)));
+  return delay;
+}
+
 double dot(const double* a, const double* b, std::size_t size) {
   constexpr std::size_t kLanes = 8;  // sums that the compiler may keep in vectors
   double lane[kLanes] = {};
@@ -166,6 +176,7 @@ Parameters initial_parameters(const NetworkSpec& network, std::uint64_t seed) {
     if (layer.recurrent) numbers.recurrent_weight = draw_recurrent_weights(layer, seed);
     if (layer.bias) numbers.bias.assign(layer.size, 0.0F);
     numbers.decay = draw_decays(network, layer, seed);
+    if (layer.delayed()) numbers.delay = draw_delays(layer, seed);
   }
   return parameters;
 }

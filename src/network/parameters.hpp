@@ -31,6 +31,7 @@ struct LayerParameters {
   std::vector<float> recurrent_weight = {};
   std::vector<float> bias = {};
   std::vector<float> decay = {};
+  std::vector<float> delay = {};  // (size) whole steps per neuron, not trained; empty without delays
 
   std::vector<float>& of(ParameterKind kind);
   const std::vector<float>& of(ParameterKind kind) const { return const_cast<LayerParameters*>(this)->of(kind); }

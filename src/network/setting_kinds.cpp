@@ -217,6 +217,29 @@ Setting factor_range(Place<Configuration, Range> place, Limits limits) {
   return setting;
 }
 
+Setting whole_range(Place<LayerSpec, Range> place, std::int64_t low, std::int64_t high) {
+  Setting setting;
+  setting.allowed = fmt::format("a whole number from {} to {}, or [low, high] of such", low, high);
+  setting.set = [=](const SettingTarget& target, const SettingValue& value) {
+    std::optional<Range> range = as_pair(value);
+    if (const auto* one = std::get_if<std::int64_t>(&value))
+      range = Range{static_cast<double>(*one), static_cast<double>(*one)};
+    if (!range || range->low > range->high) return false;
+    for (const double end : {range->low, range->high}) {
+      if (!(end >= static_cast<double>(low) && end <= static_cast<double>(high)) || end != std::floor(end))
+        return false;
+    }
+    place.in(*target.layer) = *range;
+    return true;
+  };
+  setting.get = [=](const Configuration&, const LayerSpec* layer) -> std::optional<SettingValue> {
+    const Range& range = place.in(*layer);
+    if (range.low == range.high) return static_cast<std::int64_t>(range.low);
+    return std::vector<double>{range.low, range.high};
+  };
+  return setting;
+}
+
 Setting window() {
   Setting setting;
   setting.allowed = "[low, high] with low < high; inf and -inf are allowed";

@@ -309,9 +309,19 @@ void add_outgoing(std::vector<Setting>& table) {
   Setting budget = whole_number(at(&LayerSpec::spike_budget), 0, kMany);
   budget.allowed += " (ids, not a fraction of the layer)";
   add({"spike_budget", "ids",
-       "Most ids in the list of a sample and step that goes to the next layer: spikes first, then neurons that are only "
+       "Most ids in the list of a sample and step that goes to the next layer: spikes first, then neurons that are "
+       "only "
        "active, lowest first; the rest is dropped and counted. 0 is off. lif, neither recurrent nor last."},
       std::move(budget));
+  add({"dropout", "",
+       "Probability that a spike is left out on its way to the next layer, in training; the others count 1 / (1 - "
+       "dropout) there. lif, not last."},
+      number(at(&LayerSpec::dropout), {0.0, 1.0, false, true}));
+  add({"delay_steps", "steps",
+       "Steps that a spike takes to the next layer; [low, high] draws a whole number per neuron. What would arrive "
+       "after "
+       "the last step is lost. lif, not last."},
+      whole_range(at(&LayerSpec::delay_steps), 0, kMany));
 }
 
 std::vector<Setting> make_table() {

@@ -227,6 +227,7 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
     gather_batch(data, samples, batch);
     gather.push_back(milliseconds_since(start));
     optimizer.begin_step(configuration.optimizer.learning_rate);
+    engine.set_dropout({configuration.seed, static_cast<std::uint64_t>(step), 0});
     const BatchResult result = engine.train_step(batch, *setup.loss, optimizer, configuration.optimizer.gradient_clip);
     total.push_back(milliseconds_since(start));
     cpu.push_back(cpu_milliseconds() - cpu_start);

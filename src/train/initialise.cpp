@@ -31,7 +31,7 @@ class Initialiser {
       listener_.progress("initialising", l, network.layers.size(), layer.name);
       layer_ = static_cast<int>(l);
       start_ = parameters_.layers[l].weight;
-      const SpikeBatch input = l == 0 ? batch_ : engine_.record(batch_, layer_ - 1, true, false).spikes;
+      const SpikeBatch input = l == 0 ? batch_ : sent_by(layer_ - 1);
       if (input.events() == 0) {
         listener_.warning(fmt::format(
             "layer {}: no spike reaches it from the {} samples that initialise it; its weights stay as drawn",
@@ -50,6 +50,15 @@ class Initialiser {
   }
 
  private:
+  /// What the next layer receives of a layer.
+  SpikeBatch sent_by(int layer) {
+    SpikeBatch spikes = engine_.record(batch_, layer, true, false).spikes;
+    const SpikeRows sent = engine_.sent_spikes(layer);
+    spikes.offsets.assign(sent.offsets, sent.offsets + spikes.rows() + 1);
+    spikes.ids.assign(sent.ids, sent.ids + spikes.offsets.back());
+    return spikes;
+  }
+
   void set_scale(double scale) {
     std::vector<float>& weight = parameters_.layers[layer_].weight;
     for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(scale * start_[i]);

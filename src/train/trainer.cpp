@@ -95,6 +95,7 @@ void Trainer::train_batch() {
     const std::size_t count = std::min(batch, of_update - done);
     const double share = static_cast<double>(count) / static_cast<double>(of_update);
     if (sum_) sum_->begin_batch(share, done == 0);
+    engine_.set_dropout({configuration_.seed, static_cast<std::uint64_t>(state_.step), done});
     const BatchResult result = sum_ ? train_part(count, *sum_, 0.0) : train_part(count, update, clip);
     for (std::size_t l = 0; l < rates.size(); ++l) rates[l] += share * result.layers[l].activity;
   }

@@ -27,12 +27,12 @@ struct EpochSummary {
   double accuracy = 0.0;
   double learning_rate = 0.0;  // of the last batch
   double samples_per_second = 0.0;
-  std::vector<std::size_t> never_fired;  // neurons, per layer
-  std::vector<double> rate_costs;        // what holds activity_target by cost, after the epoch; per layer, as the next
-  std::vector<double> window_low;        // of the next batch, in thresholds
-  std::vector<double> dropped_spikes;    // fraction that found no room under spike_budget; per layer
+  std::vector<std::size_t> never_fired;   // neurons, per layer
+  std::vector<double> rate_costs;         // what holds activity_target by cost, after the epoch; per layer, as the next
+  std::vector<double> window_low;         // of the next batch, in thresholds
+  std::vector<double> dropped_spikes;     // fraction that found no room under spike_budget; per layer
   std::vector<double> dropped_gradients;  // the same of neurons that were active but did not spike
-  EpochTotals totals;                    // activities already divided: per layer, mean over samples
+  EpochTotals totals;                     // activities already divided: per layer, mean over samples
 };
 
 class Trainer {

@@ -25,7 +25,7 @@ struct EpochTotals {
   std::vector<double> dense_forward;  // batches, per layer
   std::vector<double> dense_backward;
   std::vector<std::vector<std::uint8_t>>
-      fired;                            // per layer and neuron: 1 if it has spiked; empty for layers that don't spike
+      fired;  // per layer and neuron: 1 if it has spiked; empty for layers that don't spike
   // Of layers with a spike_budget: ids that asked for room in their lists, and those that found none (BudgetCounts).
   std::vector<double> budget_spikes;
   std::vector<double> dropped_spikes;

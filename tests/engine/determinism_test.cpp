@@ -28,7 +28,11 @@ Case training_case(Net net) {
   test.network.layers[0].rate_upper_weight = 1.0;
   test.network.layers[0].rate_upper = 0.01;
   if (net == Net::changed_lists) {
-    for (const int layer : {0, 1}) test.network.layers[layer].spike_budget = 3 + 4 * layer;
+    test.network.layers[0].spike_budget = 7;
+    test.network.layers[0].dropout = 0.3;
+    test.network.layers[0].delay_steps = {0.0, 5.0};
+    test.network.layers[1].recurrent = true;
+    test.network.layers[1].dropout = 0.2;
   }
   if (linear_on_integrator)
     test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
@@ -61,6 +65,7 @@ std::vector<float> trained(const Case& test, const TrainingSetup& setup) {
   const auto loss = make_readout_loss(test.loss, test.network);
   for (int step = 0; step < 20; ++step) {
     optimizer.begin_step(spec.learning_rate);
+    engine.set_dropout({1, static_cast<std::uint64_t>(step), 0});
     engine.train_step(test.batch, *loss, optimizer, setup.gradient_clip);
   }
   std::vector<float> all;
@@ -125,11 +130,11 @@ TEST_P(Determinism, TrainingChangesTheWeights) {
   EXPECT_GT(changed, test_.parameters.layers[0].weight.size() / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, Determinism,
-    ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
-                       ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent,
-                                         Net::changed_lists)));
+INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
+                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense,
+                                                              EngineMode::automatic),
+                                            ::testing::Values(Net::feed_forward, Net::linear_on_integrator,
+                                                              Net::recurrent, Net::changed_lists)));
 
 TEST(StepSchedule, ChangesNoBit) {
   const Case test = training_case(Net::recurrent);

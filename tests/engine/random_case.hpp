@@ -57,6 +57,16 @@ inline SpikeBatch random_batch(int samples, int steps, int neurons, int classes,
   return batch;
 }
 
+/// Delays of a layer within its range.
+inline std::vector<float> random_delays(const LayerSpec& layer, RandomStream& random) {
+  std::vector<float> delays;
+  if (!layer.delayed()) return delays;
+  const auto choices = static_cast<std::uint64_t>(layer.delay_steps.high - layer.delay_steps.low) + 1;
+  for (int j = 0; j < layer.size; ++j)
+    delays.push_back(static_cast<float>(layer.delay_steps.low + static_cast<double>(random.below(choices))));
+  return delays;
+}
+
 /// Weights of a size that makes about a tenth of the neurons fire now and then at the given input activity, decays
 /// drawn in the layer's range.
 inline Parameters random_parameters(const NetworkSpec& network, double input_activity, Liveliness liveliness,
@@ -88,6 +98,7 @@ inline Parameters random_parameters(const NetworkSpec& network, double input_act
                                                                                  : 0.05 * spread * random.normal()));
       out.decay.push_back(static_cast<float>(random.uniform(layer.decay.low, layer.decay.high)));
     }
+    out.delay = random_delays(layer, random);
     activity = 0.1;
   }
   return parameters;

@@ -1,6 +1,7 @@
 #include "io/checkpoint.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "io/state_text.hpp"
@@ -77,6 +78,35 @@ TEST(Checkpoint, HoldsRecurrentWeightsAsPyTorchDoes) {
   const Parameters parameters = read_parameters(file, network);
   EXPECT_EQ(parameters.layers[0].recurrent_weight, file.read("one.recurrent_weight", square));
   EXPECT_NE(parameters.layers[0].recurrent_weight, initial_parameters(network, 3).layers[0].recurrent_weight);
+}
+
+TEST(Checkpoint, HoldsDrawnDelays) {
+  const TinyRun run;
+  const std::vector<std::string> changes{"layers.one.delay_steps=[1, 9]", "training.epochs=1"};
+  run.train("out", changes);
+  const std::filesystem::path path = run / "out" / "last.safetensors";
+  const std::vector<float> delays = SafetensorsReader(path).read("one.delay", std::vector<std::uint64_t>{70});
+  const NetworkSpec network = run.configuration(changes).network;
+  EXPECT_EQ(delays, initial_parameters(network, 3).layers[0].delay);
+  EXPECT_EQ(read_parameters(SafetensorsReader(path), network).layers[0].delay, delays);
+  EXPECT_EQ(SafetensorsReader(path).find("two.delay"), nullptr);
+
+  // Delays that were drawn belong to the weights; one that is given stands.
+  Parameters others = initial_parameters(network, 8);
+  ASSERT_NE(others.layers[0].delay, delays);
+  copy_matching_layers(SafetensorsReader(path), network, others);
+  EXPECT_EQ(others.layers[0].delay, delays);
+  const NetworkSpec fixed = run.configuration({"layers.one.delay_steps=2"}).network;
+  others = initial_parameters(fixed, 8);
+  copy_matching_layers(SafetensorsReader(path), fixed, others);
+  EXPECT_EQ(others.layers[0].delay, std::vector<float>(70, 2.0F));
+
+  std::string bytes = read_text(path);
+  const float half = 0.5F;
+  std::memcpy(bytes.data() + SafetensorsReader(path).find("one.delay")->begin + 8, &half, 4);
+  write_text(path, bytes);
+  EXPECT_TRUE(contains(message_of<UserError>([&] { read_parameters(SafetensorsReader(path), network); }),
+                       "\"one.delay\", index 2: 0.5; allowed: whole numbers"));
 }
 
 TEST(TrainingHash, ForgetsOnlyWhatChangesNoBit) {

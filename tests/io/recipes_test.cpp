@@ -42,7 +42,7 @@ TEST(Accumulate, SeveralBatchesMakeTheUpdateOfOneLargeBatch) {
     const auto train = [&](const std::string& name, int batch, int accumulate) {
       const std::string out = name + clip;
       run.train(out, {"optimizer.kind=sgd", "optimizer.learning_rate=0.1", "optimizer.gradient_clip=" + clip,
-                      "training.epochs=2", fmt::format("training.batch_size={}", batch),
+                      "layers.two.dropout=0.3", "training.epochs=2", fmt::format("training.batch_size={}", batch),
                       fmt::format("training.accumulate={}", accumulate)});
       return weights_of(run, out);
     };

@@ -47,23 +47,24 @@ TEST_P(EveryResume, EndsWithTheBitsOfARunThatNeverStopped) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, EveryResume,
-    testing::Values(std::vector<std::string>{},
-                    std::vector<std::string>{"optimizer.kind=\"sgd\"", "data.validation=0.0"},
-                    std::vector<std::string>{"optimizer.kind=\"adam\"", "optimizer.weight_decay=0.01",
-                                             "optimizer.schedule=\"one_cycle\""},
-                    std::vector<std::string>{"optimizer.schedule=\"plateau\"", "optimizer.plateau_patience=0",
-                                             "training.epochs=5"},
-                    std::vector<std::string>{"training.anneal_halving=9.5", "optimizer.schedule=\"cosine\"",
-                                             "optimizer.warmup_steps=5"},
-                    std::vector<std::string>{"layers.one.recurrent=true", "optimizer.weight_decay=0.01"},
-                    std::vector<std::string>{"augmentation.channel_shift=2", "augmentation.time_stretch=[0.8, 1.2]",
-                                             "augmentation.drop=0.1", "augmentation.merge=0.5"},
-                    std::vector<std::string>{"training.accumulate=2", "training.early_stopping=1"},
-                    std::vector<std::string>{"layers.one.spike_budget=2", "layers.two.spike_budget=3"},
-                    std::vector<std::string>{"layers.one.activity_target=0.01", "layers.one.rescue_active=0.99",
-                                             "layers.two.activity_target=0.02", "layers.two.activity_control=threshold",
-                                             "training.anneal_window=false", "layers.two.rescue_active=0.99",
-                                             "training.epochs=5"}));
+    testing::Values(
+        std::vector<std::string>{}, std::vector<std::string>{"optimizer.kind=\"sgd\"", "data.validation=0.0"},
+        std::vector<std::string>{"optimizer.kind=\"adam\"", "optimizer.weight_decay=0.01",
+                                 "optimizer.schedule=\"one_cycle\""},
+        std::vector<std::string>{"optimizer.schedule=\"plateau\"", "optimizer.plateau_patience=0", "training.epochs=5"},
+        std::vector<std::string>{"training.anneal_halving=9.5", "optimizer.schedule=\"cosine\"",
+                                 "optimizer.warmup_steps=5"},
+        std::vector<std::string>{"layers.one.recurrent=true", "optimizer.weight_decay=0.01"},
+        std::vector<std::string>{"augmentation.channel_shift=2", "augmentation.time_stretch=[0.8, 1.2]",
+                                 "augmentation.drop=0.1", "augmentation.merge=0.5"},
+        std::vector<std::string>{"training.accumulate=2", "training.early_stopping=1"},
+        std::vector<std::string>{"layers.one.spike_budget=2", "layers.two.spike_budget=3"},
+        std::vector<std::string>{"layers.one.dropout=0.5", "layers.two.dropout=0.2", "training.accumulate=2"},
+        std::vector<std::string>{"layers.one.delay_steps=[0, 4]", "layers.two.delay_steps=1"},
+        std::vector<std::string>{"layers.one.activity_target=0.01", "layers.one.rescue_active=0.99",
+                                 "layers.two.activity_target=0.02", "layers.two.activity_control=threshold",
+                                 "training.anneal_window=false", "layers.two.rescue_active=0.99",
+                                 "training.epochs=5"}));
 
 TEST(Resume, AnyBatchIsAGoodPlaceToStop) {
   const TinyRun run;

@@ -156,6 +156,36 @@ TEST_P(OnEveryTarget, ForwardSpikingEqualsThePlainLoop) {
   }
 }
 
+/// A spike that counts 2 is a row of weights twice as large, to the bit where the bias is 0.
+TEST_P(OnEveryTarget, AValueOfSpikesIsAFactorOfTheWeights) {
+  const float value = 2.0f;
+  for (const int width : {16, 32, 64}) {
+    for (const bool bias : {false, true}) {
+      Tile tile(width, ResetKind::zero);
+      if (!bias) tile.bias.fill(0.0f);
+      AlignedBuffer<float> doubled(tile.weights.size());
+      for (std::size_t i = 0; i < doubled.size(); ++i) doubled[i] = value * tile.weights[i];
+      const Events events(kSteps, kInputs, 0.1);
+      const auto membranes = [&](const float* weights, float counts) {
+        TileInput input{weights, tile.bias.data(), events.offsets.data(), events.ids.data()};
+        input.spike_value = counts;
+        std::vector<float> rows(kSteps * width);
+        forward_membrane(width, input, tile.constants(), kSteps, rows.data(), width);
+        return rows;
+      };
+      const std::vector<float> by_value = membranes(tile.weights.data(), value);
+      const std::vector<float> by_weights = membranes(doubled.data(), 1.0f);
+      for (std::size_t i = 0; i < by_value.size(); ++i) {
+        if (bias) {
+          EXPECT_NEAR(by_value[i], by_weights[i], 1e-4);
+        } else {
+          expect_same(by_value[i], by_weights[i]);
+        }
+      }
+    }
+  }
+}
+
 /// `samples` samples step by step, with random currents and own spikes, and the same in a plain loop.
 TEST_P(OnEveryTarget, ForwardStepEqualsThePlainLoop) {
   if (!has_fma()) GTEST_SKIP() << "without FMA a membrane at the threshold may fall on the other side";

@@ -137,6 +137,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"spike_budget = 0.01",
                 "spike_budget = 0.01 is not allowed: it must be a whole number from 0 to 1048576 (ids, not a fraction "
                 "of the layer)"},
+        BadLine{"dropout = 1", "dropout = 1 is not allowed: it must be a number from 0 and below 1"},
+        BadLine{
+            "delay_steps = [0.5, 2]",
+            "delay_steps = [0.5, 2.0] is not allowed: it must be a whole number from 0 to 1048576, or [low, high] of "
+            "such"},
+        BadLine{
+            "delay_steps = [2, 1]",
+            "delay_steps = [2.0, 1.0] is not allowed: it must be a whole number from 0 to 1048576, or [low, high] of "
+            "such"},
         BadLine{"recurrent_init = \"uniform\"",
                 "recurrent_init = \"uniform\" is not allowed: it must be one of orthogonal, normal"}));
 
@@ -237,6 +246,12 @@ TEST(ConfigurationErrors, WhatGoesToTheNextLayerNeedsSpikesAndANextLayer) {
   const std::string spiking_last = kMinimal + "spike_budget = 3\n[loss]\nkind = \"spike_count\"\n";
   EXPECT_EQ(error_of(spiking_last, {"layers.readout.neuron=lif"}),
             "config.toml:10: layers.readout.spike_budget needs a layer after readout, which is the last one");
+}
+
+TEST(ConfigurationErrors, ADelayIsShorterThanASample) {
+  EXPECT_EQ(error_of(with_layer("delay_steps = [4, 100]"), {"data.steps=5"}), "");
+  EXPECT_CONTAINS(error_of(with_layer("delay_steps = 5"), {"data.steps=5"}),
+                  "config.toml:6: layers.hidden.delay_steps of 5 lets no spike arrive within the 5 steps of a sample");
 }
 
 TEST(ConfigurationErrors, ABudgetIsNotForRecurrentLayers) {

@@ -80,6 +80,8 @@ TEST(ConfigurationForms, ConstantsAreOneNumberOrARange) {
   const LayerSpec range = load_text(kMinimal, {"layers.hidden.decay=[0.9, 0.99]"}).network.layers[0];
   EXPECT_TRUE(range.decay_given);
   EXPECT_EQ(range.decay, (Range{0.9, 0.99}));
+  EXPECT_EQ(load_text(kMinimal, {"layers.hidden.delay_steps=3"}).network.layers[0].delay_steps, (Range{3, 3}));
+  EXPECT_EQ(load_text(kMinimal, {"layers.hidden.delay_steps=[0, 3]"}).network.layers[0].delay_steps, (Range{0, 3}));
 }
 
 TEST(ConfigurationForms, TheLaterOfDecayAndTimeConstantCounts) {

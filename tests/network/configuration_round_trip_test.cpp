@@ -74,7 +74,9 @@ SettingValue draw_value(const Setting& setting, RandomStream& random) {
   return false;
 }
 
-bool needs_a_next_layer(const Setting& setting) { return setting.name == "spike_budget"; }
+bool needs_a_next_layer(const Setting& setting) {
+  return setting.name == "spike_budget" || setting.name == "dropout" || setting.name == "delay_steps";
+}
 
 TEST(ConfigurationRoundTrip, KeepsEveryValue) {
   RandomStream random(7, "round trip");
@@ -85,14 +87,16 @@ TEST(ConfigurationRoundTrip, KeepsEveryValue) {
       if (setting.name == "neuron" || setting.name == "name" || setting.name == "size" || setting.name == "classes")
         continue;
       const bool particular = setting.name == "early_stopping" || setting.name == "activity_target" ||
-                              setting.name == "rescue_active" || setting.name == "spike_budget";
+                              setting.name == "rescue_active" || setting.name == "spike_budget" ||
+                              setting.name == "delay_steps";
       if ((setting.section == "loss" || particular) && random.below(4) != 0)
         continue;  // some combinations are conflicts; most trials should not be
       if (setting.name == "rate_lower" || (setting.name == "fold" && random.below(2) == 0)) continue;
       if (setting.section == "layers") {
         for (LayerSpec& layer : drawn.network.layers) {
           const bool last = &layer == &drawn.network.layers.back();
-          if (!last || !needs_a_next_layer(setting)) setting.set({&drawn, &layer, "/base"}, draw_value(setting, random));
+          if (!last || !needs_a_next_layer(setting))
+            setting.set({&drawn, &layer, "/base"}, draw_value(setting, random));
         }
       } else {
         setting.set({&drawn, nullptr, "/base"}, draw_value(setting, random));
