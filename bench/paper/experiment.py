@@ -89,6 +89,11 @@ class Run:
         return self.folder.with_name(self.folder.name + ".started.json")
 
     @property
+    def times(self):
+        """Beside the run folder: for each sitting, pairs of an epoch and the processor time used until after it."""
+        return self.folder.with_name(self.folder.name + ".times.json")
+
+    @property
     def failure(self):
         """Beside the run folder, if its numbers failed: spikeloom's words."""
         return self.folder.with_name(self.folder.name + ".failed.txt")
@@ -116,6 +121,9 @@ class Run:
     def epochs_done(self):
         return len(read_metrics(self.metrics))
 
+    def sittings(self):
+        return json.loads(self.times.read_text()) if self.times.exists() else []
+
 
 def read_metrics(path):
     """One object per epoch; empty while there is none."""
@@ -125,8 +133,8 @@ def read_metrics(path):
 
 
 def runs_of(options):
-    """All runs, in the order in which they are trained: what the claim rests on first, and of it a seed of every variant
-    and set before the next seed; then the fixed lists likewise."""
+    """All runs, in the order in which they are trained: what the claim rests on first, and of it one seed of each
+    variant and set before the next seed; then the fixed lists likewise."""
     groups = [[v for v in options.variants if v.share is None], [v for v in options.variants if v.share is not None]]
     return [
         run_of(options, task, variant, seed)

@@ -3,7 +3,7 @@
 import datetime
 import json
 import os
-from pathlib import Path
+import textwrap
 
 import curves
 import verdict
@@ -50,14 +50,14 @@ COLUMNS = (
     "active, %",
     "spikes dropped, %",
     "gradients dropped, %",
-    "samples/s",
+    "samples per processor-second",
 )
 
 LEGEND = """\
 Mean and sample standard deviation over seeds. *Spikes* and *active*: of a hidden layer's neurons in a step, how many
 spike, and how many have a surrogate gradient, before a fixed list cuts them, in the last epoch's training. *Dropped*:
-of the spikes, and of the neurons that are active without a spike, how many found no room in a fixed list. *samples/s*:
-of training, median over epochs; other work on the machine is in it."""
+of the spikes, and of the neurons that are active without a spike, how many found no room in a fixed list. The last
+column is the speed of training by processor time of all threads together, median over epochs."""
 
 
 def command_of(options):
@@ -112,7 +112,7 @@ def row_of(result, comparison):
         cells += [f"{comparison.epochs:.1f}", "" if comparison.slower is None else f"{comparison.slower:.2f}"]
     cells += [figures(result.by_layer("activity"), 2), figures(result.by_layer("active_fraction"), 2)]
     cells += [figures(result.by_layer(key), 1) for key in ("dropped_spikes", "dropped_gradients")]
-    cells.append(f"{result.samples_per_second:.0f}")
+    cells.append("" if result.samples_per_second is None else f"{result.samples_per_second:.0f}")
     return cells
 
 
@@ -145,16 +145,23 @@ def section_of(results, task, recordings, folder):
     error = 100 * (0.25 / recordings.test_samples) ** 0.5
     layers = "-".join(str(layer["size"]) for layer in task.configuration()["layers"])
     hidden = joined(layer["name"] for layer in task.spiking_layers())
+    what = (
+        f"`{task.config.relative_to(ROOT)}` (channels-{layers}), {recordings.train_samples} recordings to train on and "
+        f"{recordings.test_samples} held out, {verdict.count(epochs, 'epoch')}. They are {recordings.origin}. With so "
+        f"many held out, one accuracy has a standard error of at most {error:.1f} points."
+    )
     return (
         f"## {task.title}\n\n"
-        f"`{task.config.relative_to(ROOT)}` (channels-{layers}), {recordings.train_samples} recordings to train on and "
-        f"{recordings.test_samples} held out, {epochs} epochs. They are {recordings.origin}. With so many held out, "
-        f"one accuracy has a standard error of at most {error:.1f} points.\n\n"
-        f"{verdict.of_set(results, task)}\n\n"
+        f"{wrapped(what)}\n\n"
+        f"{wrapped(verdict.of_set(results, task))}\n\n"
         f"{figure_of(results, task, folder)}"
         f"{table_of(results, task)}\n\n"
         f"Two figures in a cell are those of {hidden}.\n"
     )
+
+
+def wrapped(text):
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def write_whole(path, text):
@@ -176,10 +183,10 @@ def write_page(options, runs, results, recordings, skipped):
     left_out = "".join(f"\n{title} was left out: there were no recordings of it.\n" for title in unheard)
     text = (
         INTRODUCTION
-        + f"{verdict.overall(results, tasks)}\n\n" * bool(tasks)
+        + f"{wrapped(verdict.overall(results, tasks))}\n\n" * bool(tasks)
         + WHAT_RUNS
         + f"Variants, each with the seeds {joined(map(str, options.seeds))}:\n\n{variants}\n\n"
-        + f"{environments(runs)}\n\n    {command_of(options)}\n{left_out}\n"
+        + f"{wrapped(environments(runs))}\n\n    {command_of(options)}\n{left_out}\n"
         + f"{LEGEND}\n"
         + "".join("\n" + section_of(results, task, recordings[task.name], options.out) for task in tasks)
     )

@@ -1,5 +1,6 @@
 """What the metrics say of each variant, final accuracy and how fast it was reached, and how two variants compare."""
 
+import itertools
 import statistics
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ class Result:
     epochs: int
     curves: dict = field(default_factory=dict)  # seed -> accuracy after each epoch, of complete runs
     last: list = field(default_factory=list)  # metrics of the last epoch of each complete run
-    speeds: list = field(default_factory=list)  # training samples per second, of each epoch of these runs
+    speeds: list = field(default_factory=list)  # training samples per second of processor time, along these runs
     failed: dict = field(default_factory=dict)  # seed -> why its numbers failed
     missing: list = field(default_factory=list)  # seeds that are not trained to the end
 
@@ -41,7 +42,7 @@ class Result:
 
     @property
     def samples_per_second(self):
-        return statistics.median(self.speeds)
+        return statistics.median(self.speeds) if self.speeds else None
 
     def by_layer(self, key):
         """Layer -> mean over the runs of a figure of their last epoch; None where the metrics don't have it."""
@@ -70,8 +71,22 @@ def results_of(runs):
         else:
             result.curves[run.seed] = [line["validation_accuracy"] for line in lines]
             result.last.append(lines[-1])
-            result.speeds += [line["samples_per_second"] for line in lines]
+            result.speeds += speeds_of(lines, run.sittings())
     return results
+
+
+def speeds_of(lines, sittings):
+    """Training samples per second of processor time, between each two looks at the clock: other work on the machine
+    changes it less than time does. A sitting's first epoch is left out, since reading and initialising precede it."""
+    speeds = []
+    for sitting in sittings:
+        for (before, start), (epoch, end) in itertools.pairwise(sitting):
+            between = lines[before:epoch]
+            training = sum(line["seconds"]["total"] for line in between)
+            share = training / (training + sum(line["seconds"]["validation"] for line in between))
+            if end > start:
+                speeds.append(sum(line["samples"] for line in between) / (share * (end - start)))
+    return speeds
 
 
 @dataclass(frozen=True)

@@ -154,10 +154,20 @@ def prepare(run, data, fresh):
     identity = run.identity(data)
     if fresh or (run.folder.exists() and not (run.folder / "last.safetensors").exists()):
         shutil.rmtree(run.folder, ignore_errors=True)  # stopped before its first checkpoint: nothing to go on from
+        run.times.unlink(missing_ok=True)
     run.failure.unlink(missing_ok=True)
     if run.folder.exists() and (not run.record.exists() or json.loads(run.record.read_text()) != identity):
         raise Stop(f"{run.folder}: was trained with other settings or data; --fresh trains it anew", 2)
     page.write_whole(run.record, json.dumps(identity, indent=1) + "\n")
+
+
+def processor_seconds(process):
+    """Of all its threads so far; None when it has ended."""
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields[0] != "Z" else None
 
 
 def train(number, run, data, options, progress):
@@ -166,7 +176,7 @@ def train(number, run, data, options, progress):
     command += ["--threads", options.threads] if options.threads else []
     command += [part for setting in run.settings(data) for part in ("--set", setting)]
     log = run.folder.with_name(run.folder.name + ".log")
-    told = run.epochs_done()
+    told, earlier, times = run.epochs_done(), run.sittings(), []
     with open(log, "w") as output:
         try:
             process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=output)
@@ -178,6 +188,10 @@ def train(number, run, data, options, progress):
                 lines = read_metrics(run.metrics)
                 for line in lines[told:]:
                     progress.epoch(number, run, line)
+                used = processor_seconds(process)
+                if len(lines) > told and used is not None:
+                    times.append((len(lines), used))
+                    page.write_whole(run.times, json.dumps([*earlier, times]) + "\n")
                 told = max(told, len(lines))
                 if not running:
                     break

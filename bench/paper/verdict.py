@@ -2,7 +2,7 @@
 
 from results import REACHED, SLOWEST, Comparison
 
-NUMBERS = "no one two three four five six seven eight nine ten".split()
+NUMBERS = "none one two three four five six seven eight nine ten".split()
 
 
 def percent(fraction, digits=1):
@@ -14,8 +14,12 @@ def joined(words):
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
+def in_words(number):
+    return NUMBERS[number] if number < len(NUMBERS) else str(number)
+
+
 def count(number, noun):
-    return f"{NUMBERS[number] if number < len(NUMBERS) else number} {noun}{'' if number == 1 else 's'}"
+    return f"{in_words(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def activity_of(result):
@@ -42,7 +46,9 @@ def pace_sentence(comparison):
         return f"not every run of the full surrogate had {target} after an epoch, so the pace can't be compared"
     never = comparison.result.epochs_until(comparison.target).count(None)
     if never:
-        return f"{never} of {count(len(comparison.result.finals), 'run')} never had {target} after an epoch"
+        runs = len(comparison.result.finals)
+        which = "their one run" if runs == 1 else f"{in_words(never)} of {count(runs, 'run')}"
+        return f"{which} never had {target} after an epoch"
     bound = f"{'no more' if comparison.keeps_pace else 'more'} than {SLOWEST:g} times"
     return (
         f"they have {target} after {comparison.epochs:.1f} epochs in the mean, the full surrogate after "
@@ -85,7 +91,7 @@ def fixed_lists(comparisons):
     unharmed = [c for c in comparisons if not harm(c)]
     sentences = []
     if unharmed:
-        lists = joined(f"{c.result.variant.title} (activity of the hidden layers {activity_of(c.result)})" for c in unharmed)
+        lists = joined(f"{c.result.variant.title} (hidden activity {activity_of(c.result)})" for c in unharmed)
         sentences.append(f"By the same measures nothing is lost with {lists}.")
     sentences += [
         f"With {c.result.variant.title}, at an activity of {activity_of(c.result)}, it suffers: {harm(c)}."
