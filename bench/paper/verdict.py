@@ -57,16 +57,14 @@ def pace_sentence(comparison):
 
 
 def failures_sentence(result):
-    if not result.failed:
-        return ""
     seeds = joined(str(seed) for seed in result.failed)
     words = next(iter(result.failed.values()))
-    return f" The numbers of {count(len(result.failed), 'run')} failed (seed {seeds}): {words}."
+    runs = count(len(result.failed), 'run')
+    return f"{result.variant.title.capitalize()}: the numbers of {runs} failed (seed {seeds}): {words}."
 
 
 def true_length(comparison):
-    sentence = f"True-length lists {accuracy_sentence(comparison)}; {pace_sentence(comparison)}."
-    return sentence + failures_sentence(comparison.result)
+    return f"True-length lists {accuracy_sentence(comparison)}; {pace_sentence(comparison)}."
 
 
 def harm(comparison):
@@ -111,6 +109,11 @@ def compare(results, task, variant):
 
 def of_set(results, task):
     """The paragraph of one set."""
+    failed = [result for (name, _), result in results.items() if name == task.name and result.failed]
+    return " ".join([comparisons_of_set(results, task), *map(failures_sentence, failed)])
+
+
+def comparisons_of_set(results, task):
     full = results.get((task.name, "full"))
     if full is None or not full.complete:
         return "The full surrogate was not trained to the end, so there is nothing to compare with."

@@ -60,7 +60,7 @@ class Script:
     def __call__(self, *arguments, nmnist=True):
         environment = {key: value for key, value in os.environ.items() if key != "SPIKELOOM_NMNIST"}
         command = self.command(*arguments, nmnist=nmnist)
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        return subprocess.run(command, capture_output=True, text=True, timeout=400, env=environment)
 
     def metrics(self):
         return {path: path.stat().st_mtime_ns for path in self.folder.glob("work/**/metrics.jsonl")}
@@ -75,19 +75,16 @@ def script(spikeloom, tmp_path):
     return Script(tmp_path)
 
 
-TINY = ("--samples", 60, "--epochs", 2, "--seeds", "1,2")
-
-
 def test_a_tiny_experiment_makes_page_and_curves_and_is_not_repeated(script):
     sets = "nmnist,shd" if SPEECH else "nmnist"
-    variants = ("full", "true-length", "list-5")
-    arguments = (*TINY, "--sets", sets, "--variants", ",".join(variants))
+    variants = ("full", "list-5")
+    arguments = ("--samples", 60, "--epochs", 2, "--seeds", "1", "--sets", sets, "--variants", ",".join(variants))
     done = script(*arguments)
     assert done.returncode == 0, done.stderr
     for name in sets.split(","):
         ElementTree.parse(script.folder / f"out/figures/paper-{name}.svg")
         for variant in variants:
-            assert f"| {VARIANTS[variant].title} | 2 |" in script.page
+            assert f"| {VARIANTS[variant].title} | 1 |" in script.page
     assert "min left" in done.stderr or "a minute left" in done.stderr
     # Fixed lists have figures of what they dropped, the others have not.
     rows = [line for line in script.page.splitlines() if line.startswith(f"| {VARIANTS['list-5'].title} ")]
@@ -100,7 +97,7 @@ def test_a_tiny_experiment_makes_page_and_curves_and_is_not_repeated(script):
 
 
 def test_an_interrupted_experiment_goes_on_where_it_was(script):
-    arguments = ("--samples", 60, "--epochs", 3, "--seeds", "1,2", "--sets", "nmnist", "--variants", "true-length")
+    arguments = ("--samples", 60, "--epochs", 3, "--seeds", "1", "--sets", "nmnist", "--variants", "true-length")
     process = subprocess.Popen(script.command(*arguments), stdout=-1, stderr=-1, text=True, start_new_session=True)
     deadline = time.time() + 120
     while not script.metrics() and time.time() < deadline and process.poll() is None:
@@ -113,11 +110,11 @@ def test_an_interrupted_experiment_goes_on_where_it_was(script):
     done = script(*arguments)
     assert done.returncode == 0, done.stderr
     lines = [path.read_text().splitlines() for path in script.metrics()]
-    assert [len(of_run) for of_run in lines] == [3, 3]
+    assert [len(of_run) for of_run in lines] == [3]
 
 
 def test_a_set_without_recordings_is_named_and_skipped(script):
-    done = script(*TINY, "--sets", "nmnist", nmnist=False)
+    done = script("--samples", 60, "--sets", "nmnist", nmnist=False)
     assert done.returncode == 2
     assert "N-MNIST IS SKIPPED" in done.stderr and "--nmnist" in done.stderr
 
@@ -141,7 +138,7 @@ def test_a_run_whose_numbers_fail_is_reported_and_the_others_go_on(script, tmp_p
         f'#!/bin/sh\ncase "$*" in *"--seed 2 "*) echo "spikeloom: error: the loss is nan" >&2; exit 3 ;; esac\nexec {real} "$@"\n'
     )
     fake.chmod(0o755)
-    arguments = (*TINY, "--sets", "nmnist", "--variants", "full,true-length")
+    arguments = ("--samples", 60, "--epochs", 1, "--seeds", "1,2", "--sets", "nmnist", "--variants", "full")
     done = script(*arguments, f"--spikeloom={fake}")
     assert done.returncode == 0, done.stderr
     assert "the loss is nan" in script.page
