@@ -59,7 +59,7 @@ def pace_sentence(comparison):
 def failures_sentence(result):
     seeds = joined(str(seed) for seed in result.failed)
     words = next(iter(result.failed.values()))
-    runs = count(len(result.failed), 'run')
+    runs = count(len(result.failed), "run")
     return f"{result.variant.title.capitalize()}: the numbers of {runs} failed (seed {seeds}): {words}."
 
 
