@@ -23,9 +23,9 @@ struct UnusableValue {
   bool operator==(const UnusableValue&) const = default;
 };
 
-/// Lists hold numbers only.
-using SettingValue =
-    std::variant<bool, std::int64_t, double, std::string, std::vector<double>, SpeakerList, UnusableValue>;
+/// Lists hold numbers only, or texts only; an empty one is a list of numbers.
+using SettingValue = std::variant<bool, std::int64_t, double, std::string, std::vector<double>,
+                                  std::vector<std::string>, SpeakerList, UnusableValue>;
 
 /// The value as TOML says it; numbers in the shortest form that reads back to the same bits.
 std::string to_toml_text(const SettingValue& value);

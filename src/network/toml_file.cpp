@@ -49,6 +49,15 @@ std::optional<std::vector<double>> number_list(const toml::array& array) {
   return numbers;
 }
 
+std::optional<std::vector<std::string>> text_list(const toml::array& array) {
+  std::vector<std::string> texts;
+  for (const toml::node& item : array) {
+    if (!item.is_string()) return std::nullopt;
+    texts.push_back(*item.value<std::string>());
+  }
+  return texts;
+}
+
 std::optional<SpeakerList> speaker_list(const toml::table& table) {
   const toml::array* array = table["speakers"].as_array();
   if (table.size() != 1 || !array) return std::nullopt;
@@ -68,6 +77,7 @@ SettingValue to_value(const toml::node& node) {
   if (const auto* value = node.as_string()) return value->get();
   if (const auto* array = node.as_array()) {
     if (auto numbers = number_list(*array)) return *std::move(numbers);
+    if (auto texts = text_list(*array)) return *std::move(texts);
   }
   if (const auto* table = node.as_table()) {
     if (auto list = speaker_list(*table)) return *std::move(list);

@@ -13,7 +13,7 @@
 namespace spikeloom::testing {
 namespace {
 
-enum class Net { feed_forward, linear_on_integrator, recurrent, changed_lists };
+enum class Net { feed_forward, linear_on_integrator, recurrent, changed_lists, skip };
 
 /// Nets with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
 Case training_case(Net net) {
@@ -34,10 +34,16 @@ Case training_case(Net net) {
     test.network.layers[1].recurrent = true;
     test.network.layers[1].dropout = 0.2;
   }
+  if (net == Net::skip) {
+    test.network.layers[1].inputs = {"hidden1", "data"};
+    test.network.layers[1].recurrent = true;
+    test.network.layers[0].spike_budget = 7;
+  }
   if (linear_on_integrator)
     test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
   test.network.layers.push_back(
       readout_layer("output", 20, linear_on_integrator ? NeuronKind::linear : NeuronKind::leaky_integrator));
+  if (net == Net::skip) test.network.layers[2].inputs = {"hidden2", "data", "hidden1"};
   test.batch = random_batch(17, 40, 130, 20, 0.05, RandomStream(5, "batch"));
   test.parameters = random_parameters(test.network, 0.05, Liveliness::ordinary, RandomStream(5, "parameters"));
   return test;
@@ -134,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
                          ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense,
                                                               EngineMode::automatic),
                                             ::testing::Values(Net::feed_forward, Net::linear_on_integrator,
-                                                              Net::recurrent, Net::changed_lists)));
+                                                              Net::recurrent, Net::changed_lists, Net::skip)));
 
 TEST(StepSchedule, ChangesNoBit) {
   const Case test = training_case(Net::recurrent);
