@@ -87,8 +87,7 @@ class Engine::Implementation {
       result.forward_seconds += seconds_since(start);
       return result;
     }
-    for (std::size_t l = spiking_layers; l-- > 0;)
-      result.layers[l].backward_dense = backward(l, at_once, context);
+    for (std::size_t l = spiking_layers; l-- > 0;) result.layers[l].backward_dense = backward(l, at_once, context);
     collect_budgets(result);
     result.backward_seconds = seconds_since(start);
     for (const WorkerScratch& worker : scratch)
@@ -222,6 +221,7 @@ class Engine::Implementation {
       const bool dense_input = l > spiking_layers;
       const std::size_t events = dense_input ? context.rows() * layer.inputs() : input_of(l).offsets[context.rows()];
       statistics.synaptic_operations = events * layer.size();
+      if (!dense_input) result.saved_state_bytes += inputs[l].bytes();
       if (l >= spiking_layers) continue;
       statistics.spikes = layer.spikes.ids.size();
       if (layer.recurrent()) statistics.synaptic_operations += statistics.spikes * layer.size();

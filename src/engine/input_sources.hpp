@@ -30,6 +30,8 @@ class InputSources {
   /// none.
   LayerState* only() const;
   int neurons() const { return neurons_; }
+  /// Of what is kept until the backward pass.
+  std::size_t bytes() const { return joined() ? spikes_.bytes() : 0; }
 
   /// Forward, once the sources have sent their spikes.
   void join_spikes(const SpikeRows& data, int samples, int steps, WorkerTeam& team);
