@@ -33,20 +33,42 @@ std::string neuron_name(const LayerSpec& layer) {
   return std::get<std::string>(*setting.get(Configuration{}, &layer));
 }
 
+std::vector<std::string> input_names(const NetworkSpec& network, std::size_t layer) {
+  std::vector<std::string> names;
+  for (const int source : network.sources_of(layer))
+    names.push_back(source < 0 ? kDataInput : network.layers[source].name);
+  return names;
+}
+
 ordered_json layers_to_json(const NetworkSpec& network) {
   ordered_json layers = ordered_json::array();
-  for (const LayerSpec& layer : network.layers)
-    layers.push_back(
-        {{"name", layer.name}, {"neuron", neuron_name(layer)}, {"size", layer.size}, {"recurrent", layer.recurrent}});
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    const LayerSpec& layer = network.layers[l];
+    layers.push_back({{"name", layer.name},
+                      {"neuron", neuron_name(layer)},
+                      {"size", layer.size},
+                      {"recurrent", layer.recurrent},
+                      {"inputs", input_names(network, l)}});
+  }
   return layers;
 }
 
 Rows layer_rows(const NetworkSpec& network) {
   Rows rows;
-  for (const LayerSpec& layer : network.layers)
-    rows.emplace_back("layer " + layer.name, fmt::format("{} neurons, {}{}", layer.size, neuron_name(layer),
-                                                         layer.recurrent ? ", recurrent" : ""));
+  for (std::size_t l = 0; l < network.layers.size(); ++l) {
+    const LayerSpec& layer = network.layers[l];
+    rows.emplace_back("layer " + layer.name,
+                      fmt::format("{} neurons, {}{} <- {}", layer.size, neuron_name(layer),
+                                  layer.recurrent ? ", recurrent" : "", fmt::join(input_names(network, l), ", ")));
+  }
   return rows;
+}
+
+/// The network as comments of a configuration: each layer with what it takes its spikes from.
+std::string graph_text(const NetworkSpec& network) {
+  std::string text;
+  for (const auto& [name, what] : layer_rows(network)) text += fmt::format("# {}: {}\n", name, what);
+  return text;
 }
 
 /// Lines of metrics.jsonl that are whole: a run that was killed may have left half of one.
@@ -138,7 +160,7 @@ void show_configuration(const std::filesystem::path& file, bool json) {
                 {"layers", layers_to_json(configuration.network)},
                 {"resolved", to_toml(configuration)}});
   } else {
-    print_text(to_toml(configuration));
+    print_text(graph_text(configuration.network) + to_toml(configuration));
   }
 }
 

@@ -57,6 +57,9 @@ struct SurrogateSpec {
   bool operator==(const SurrogateSpec&) const = default;
 };
 
+/// The name of the data among the inputs of a layer.
+inline constexpr const char* kDataInput = "data";
+
 /// One layer: weights from the layer below (or from the data), a population of equal neurons, and, if `recurrent`,
 /// weights from every neuron of it to every neuron of it, which its spikes reach one step later.
 struct LayerSpec {
@@ -96,6 +99,9 @@ struct LayerSpec {
   double activity_target = 0.0;
   ActivityControl activity_control = ActivityControl::cost;
   double rescue_active = 0.0;  // while a smaller fraction of the neurons is active in a batch, the window widens
+  /// Where the layer takes its spikes from: names of earlier layers, and kDataInput. None: the layer before, or the
+  /// data.
+  std::vector<std::string> inputs;
   // What happens to spikes on their way to the next layer; nothing by default.
   int spike_budget = 0;         // most ids in the list of a (sample, step); 0 is off
   double dropout = 0.0;         // probability that a spike is left out in training
@@ -118,7 +124,13 @@ struct NetworkSpec {
   double step_ms = 1.0;
   std::vector<LayerSpec> layers;
 
-  int inputs_of(std::size_t layer) const { return layer == 0 ? channels : layers[layer - 1].size; }
+  /// Where a layer takes its input from, in the order of the columns of its weights: earlier layers by number, or -1,
+  /// the data.
+  std::vector<int> sources_of(std::size_t layer) const;
+  /// Neurons of such a source.
+  int size_of(int source) const { return source < 0 ? channels : layers[source].size; }
+  /// Neurons of all sources of a layer.
+  int inputs_of(std::size_t layer) const;
   int outputs() const { return layers.back().size; }
 };
 

@@ -9,14 +9,14 @@ namespace {
 
 /// Ranges of samples whose partial input gradients (one float for an event and a tile), and deltas where all tiles' are
 /// kept, fit the budget. The bits do not depend on the cut.
-std::vector<SampleRange> groups_within_budget(const LayerState& layer, const LayerState* below,
+std::vector<SampleRange> groups_within_budget(const LayerState& layer, const InputSources* below,
                                               const PassContext& context) {
   const int most = layer.recurrent() ? recurrent_group_size(layer, context) : context.samples;
   if (!below) return ranges_of({0, context.samples}, most);
   const std::size_t events_allowed =
       std::max<std::size_t>(1, context.plan->partial_budget_bytes / (sizeof(float) * layer.tiles()));
   const auto events_before = [&](int sample) {
-    return below->sent_active().offsets[static_cast<std::size_t>(sample) * context.steps];
+    return below->active().offsets[static_cast<std::size_t>(sample) * context.steps];
   };
   std::vector<SampleRange> groups;
   for (int first = 0; first < context.samples;) {
@@ -206,7 +206,8 @@ void prepare_spike_gradient(LayerState& layer) {
   for (TileTrace& trace : layer.traces) trace.spike_gradient.resize(trace.active_start.back());
 }
 
-void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch) {
+void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch,
+                         bool adds) {
   std::vector<float*>& cursors = scratch.cursors;
   cursors.clear();
   for (TileTrace& trace : below.traces) cursors.push_back(trace.spike_gradient.data() + trace.active_start[sample]);
@@ -218,6 +219,11 @@ void distribute_to_tiles(LayerState& below, int sample, int steps, const float* 
   }
   const int tile_bits = std::countr_zero(static_cast<unsigned>(below.width()));
   // Ids ascend within a row and rows ascend, so each tile's events arrive in the order of its own list.
+  if (adds) {
+    for (std::uint32_t e = offsets[0]; e < offsets[steps]; ++e)
+      *cursors[below.active.ids[e] >> tile_bits]++ += gradient[e - offsets[0]];
+    return;
+  }
   for (std::uint32_t e = offsets[0]; e < offsets[steps]; ++e)
     *cursors[below.active.ids[e] >> tile_bits]++ = gradient[e - offsets[0]];
 }
@@ -246,13 +252,13 @@ TileRows delta_of_all_tiles(LayerState& layer, SampleRange group, std::span<cons
 
 }  // namespace
 
-void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source,
+void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context) {
   const std::vector<SampleRange> groups = groups_within_budget(layer, below, context);
   const bool keep = rule.update == nullptr || groups.size() > 1;
   const int range_size = std::max(1, context.plan->delta_rows / context.steps);
   if (keep) kept_gradients(layer, 0);  // allocated before the workers need it
-  if (below) prepare_spike_gradient(*below);
+  if (below) below->prepare_gradient();
   std::vector<TransposedEvents>& transposed = context.shared->transposed;
   AlignedBuffer<float>& partials = context.shared->partials;
   for (const SampleRange& group : groups) {
@@ -261,7 +267,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
     transpose_events(input, context.steps, ranges, *context.team, transposed);
     const TileRows own_delta = layer.recurrent() ? delta_of_all_tiles(layer, group, ranges, context) : TileRows{};
     const auto row_of = [&](int sample) { return static_cast<std::size_t>(sample) * context.steps; };
-    const std::uint32_t* active = below ? below->sent_active().offsets.data() : nullptr;
+    const std::uint32_t* active = below ? below->active().offsets.data() : nullptr;
     const std::size_t events = below ? active[row_of(group.last)] - active[row_of(group.first)] : 0;
     // Each tile's part starts at a cache line, so that no two workers write one line.
     const std::size_t part_stride = (events + 15) / 16 * 16;
@@ -274,7 +280,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
       if (below) {
         const std::uint32_t* offsets = active + row_of(range.first);
         kernels::input_gradient(layer.width(), weights, delta, row_of(range.size()), offsets,
-                                below->sent_active().ids.data(),
+                                below->active().ids.data(),
                                 partials.data() + tile * part_stride + (offsets[0] - active[row_of(group.first)]));
       }
       kernels::weight_gradient(layer.width(), events_by_id.starts.data(), events_by_id.event_rows.data(), 0,
@@ -318,7 +324,7 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* belo
       parts.reserve(layer.tiles());
       for (int tile = 0; tile < layer.tiles(); ++tile) parts.push_back(partials.data() + tile * part_stride + begin);
       kernels::add_in_order(parts, count, scratch.partials.data());
-      distribute_to_tiles(*below, sample, context.steps, scratch.partials.data(), scratch);
+      below->distribute(sample, context.steps, scratch.partials.data(), scratch);
     });
   }
 }

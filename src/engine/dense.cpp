@@ -159,10 +159,10 @@ void pick_active(LayerState& below, const Blocks& blocks, int block, SampleRange
   }
 }
 
-/// The same where not all of the active set went out: at what did, into `picked`, whose first is the group's.
-void pick_sent(const SpikeLists& sent, const Blocks& blocks, int block, SampleRange group, int steps,
+/// The same of `columns` inputs from the first on where the input is not the active set of one layer: at what was sent,
+/// into `picked`, whose first is the group's.
+void pick_sent(const SpikeLists& sent, int first_column, int columns, SampleRange group, int steps,
                const float* products, float* picked) {
-  const int columns = blocks.columns(block), first_column = blocks.first_column(block);
   const std::size_t first_row = static_cast<std::size_t>(group.first) * steps;
   const std::size_t last_row = static_cast<std::size_t>(group.last) * steps;
   for (std::size_t row = first_row; row < last_row; ++row, products += columns) {
@@ -175,7 +175,7 @@ void pick_sent(const SpikeLists& sent, const Blocks& blocks, int block, SampleRa
 
 }  // namespace
 
-void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule,
+void backward_dense(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
                     const PassContext& context) {
   AlignedBuffer<float>&weights = context.shared->weights, &spikes = context.shared->spikes;
   AlignedBuffer<float>&delta = context.shared->delta, &gradient = context.shared->gradient;
@@ -183,14 +183,16 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
   const Blocks blocks(layer);
   if (below) {
     gather_weights(layer, context, weights);
-    prepare_spike_gradient(*below);
+    below->prepare_gradient();
   }
   for (const SampleRange& group : row_groups(context)) {
     const int rows = group.size() * context.steps;
     delta_of_group(layer, group, input, context, delta);
     densify(input, group, context, spikes);
-    const int below_blocks = below ? Blocks(*below).count() : 0;
-    const SpikeLists* sent = below && below->outgoing.changes() ? &below->sent_active() : nullptr;
+    LayerState* only = below ? below->only() : nullptr;
+    const SpikeLists* sent = below && !only ? &below->active() : nullptr;
+    constexpr int kColumns = 64 * kTilesPerBlock;  // of a block of inputs that are not one layer
+    const int below_blocks = only ? Blocks(*only).count() : below ? (below->neurons() + kColumns - 1) / kColumns : 0;
     const auto sent_before = [&](int sample) {
       return sent->offsets[static_cast<std::size_t>(sample) * context.steps];
     };
@@ -204,25 +206,26 @@ void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below
                        gradient.data() + blocks.first_column(block), layer.stride());
         return;
       }
-      const Blocks lower(*below);
-      const int block = static_cast<int>(item) - blocks.count(), columns = lower.columns(block);
-      const int real_columns = std::min(columns, below->size() - lower.first_column(block));
+      const int block = static_cast<int>(item) - blocks.count();
+      const int first_column = only ? Blocks(*only).first_column(block) : block * kColumns;
+      const int columns = only ? Blocks(*only).columns(block) : kColumns;
+      const int real_columns = std::min(columns, below->neurons() - first_column);
       WorkerScratch& scratch = (*context.scratch)[worker];
       scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
       matrix_product(false, true, rows, real_columns, layer.stride(), delta.data(), layer.stride(),
-                     weights.data() + static_cast<std::size_t>(lower.first_column(block)) * layer.stride(),
-                     layer.stride(), 0.0f, scratch.currents.data(), columns);
-      if (sent) {
-        pick_sent(*sent, lower, block, group, context.steps, scratch.currents.data(), picked.data());
+                     weights.data() + static_cast<std::size_t>(first_column) * layer.stride(), layer.stride(), 0.0f,
+                     scratch.currents.data(), columns);
+      if (only) {
+        pick_active(*only, Blocks(*only), block, group, context.steps, scratch.currents.data());
       } else {
-        pick_active(*below, lower, block, group, context.steps, scratch.currents.data());
+        pick_sent(*sent, first_column, columns, group, context.steps, scratch.currents.data(), picked.data());
       }
     });
     if (!sent) continue;
     context.team->for_each(group.size(), [&](std::size_t i, int worker) {
       const int sample = group.first + static_cast<int>(i);
-      distribute_to_tiles(*below, sample, context.steps,
-                          picked.data() + (sent_before(sample) - sent_before(group.first)), (*context.scratch)[worker]);
+      below->distribute(sample, context.steps, picked.data() + (sent_before(sample) - sent_before(group.first)),
+                        (*context.scratch)[worker]);
     });
   }
   layer.kept_gradient(0);

@@ -33,6 +33,7 @@ class Engine::Implementation {
     if (count - spiking_layers > 2)
       throw InternalError("more than two layers that do not spike at the end of the network");
     if (count - spiking_layers == 2) output_stage = OutputStage(layers[count - 1], &layers[count - 2]);
+    make_inputs();
     for (const LayerPlan& layer : plan.layers) {
       for (const int worker : layer.worker_of_tile) {
         if (worker < 0 || worker >= team.size())
@@ -61,6 +62,7 @@ class Engine::Implementation {
     last_steps = batch.steps;
     const PassContext context = context_of(batch);
     for (WorkerScratch& worker : scratch) worker.update_seconds = 0.0;
+    std::fill(listed.begin(), listed.end(), 0);
     ParameterUpdate* at_once = gradient_clip > 0.0 ? nullptr : update;
 
     auto start = Clock::now();
@@ -68,25 +70,24 @@ class Engine::Implementation {
       result.layers[l].forward_dense = forward(l, batch, train ? Listing::active : Listing::spikes_only, context);
     }
     if (train) result.regulariser = set_rate_gradients(context);
-    const SpikeRows last_input = input_of(batch, spiking_layers);
+    const bool membrane_readout = spiking_layers < layers.size();
+    if (membrane_readout) receive(spiking_layers, batch);
     result.forward_seconds = seconds_since(start);
 
     start = Clock::now();
-    const bool membrane_readout = spiking_layers < layers.size();
-    LayerState* top = spiking_layers > 0 ? &layers[spiking_layers - 1] : nullptr;
     const UpdateRule rule{at_once, static_cast<int>(layers.size()) - 1};
-    if (train && top) list_active(*top, context);
-    collect(membrane_readout ? output_stage.run(last_input, top, batch.labels, loss, train, rule, context)
+    if (train) membrane_readout ? list_sources(spiking_layers, context) : list_active(spiking_layers - 1, context);
+    collect(membrane_readout ? output_stage.run(input_of(spiking_layers), below(spiking_layers), batch.labels, loss,
+                                                train, rule, context)
                              : count_readout(batch, loss, train, context),
             batch, result);
-    collect_statistics(batch, context, result);
+    collect_statistics(context, result);
     if (!train) {
       collect_budgets(result);
       result.forward_seconds += seconds_since(start);
       return result;
     }
-    for (std::size_t l = spiking_layers; l-- > 0;)
-      result.layers[l].backward_dense = backward(l, batch, at_once, context);
+    for (std::size_t l = spiking_layers; l-- > 0;) result.layers[l].backward_dense = backward(l, at_once, context);
     collect_budgets(result);
     result.backward_seconds = seconds_since(start);
     for (const WorkerScratch& worker : scratch)
@@ -112,18 +113,21 @@ class Engine::Implementation {
     return {batch.samples, batch.steps, &team, &scratch, &shared, &plan};
   }
 
-  /// The spikes that reach layer l.
-  SpikeRows input_of(const SpikeBatch& batch, std::size_t l) const {
-    if (l == 0) return {batch.offsets.data(), batch.ids.data(), batch.neurons};
-    return layers[l - 1].sent_spikes();
+  /// Collects the spikes that reach layer l.
+  void receive(std::size_t l, const SpikeBatch& batch) {
+    inputs[l].join_spikes({batch.offsets.data(), batch.ids.data(), batch.neurons}, batch.samples, batch.steps, team);
   }
+  const SpikeRows& input_of(std::size_t l) const { return inputs[l].spikes(); }
+  /// Who wants a gradient of layer l; null: nobody.
+  InputSources* below(std::size_t l) { return inputs[l].layers().empty() ? nullptr : &inputs[l]; }
 
   static double busy_fraction(std::size_t events, std::size_t rows, int neurons) {
     return static_cast<double>(events) / (static_cast<double>(rows) * neurons);
   }
 
   bool forward(std::size_t l, const SpikeBatch& batch, Listing listing, const PassContext& context) {
-    const SpikeRows input = input_of(batch, l);
+    receive(l, batch);
+    const SpikeRows input = input_of(l);
     const bool dense = choose_dense(
         plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
     (dense ? forward_dense : forward_sparse)(layers[l], input, listing, context);
@@ -136,28 +140,31 @@ class Engine::Implementation {
     if (layer.outgoing.changes()) layer.outgoing.send_spikes(layer.spikes, team);
   }
 
-  bool backward(std::size_t l, const SpikeBatch& batch, ParameterUpdate* update, const PassContext& context) {
-    const SpikeRows input = input_of(batch, l);
-    LayerState* below = l > 0 ? &layers[l - 1] : nullptr;
+  bool backward(std::size_t l, ParameterUpdate* update, const PassContext& context) {
+    const SpikeRows input = input_of(l);
+    InputSources* sources = below(l);
     const bool needs_active = layers[l].recurrent();  // its own, for the delta recursion
-    if (!needs_active) release_active(layers[l]);
-    if (below) list_active(*below, context);
+    if (!needs_active) release_active(l);
+    list_sources(l, context);
     double busy = busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons);
-    if (below) busy = (busy + busy_fraction(below->sent_active().ids.size(), context.rows(), input.neurons)) / 2.0;
+    if (sources) busy = (busy + busy_fraction(sources->active().ids.size(), context.rows(), input.neurons)) / 2.0;
     const bool dense = choose_dense(plan.mode, busy, kBackwardDenseFrom);
     const UpdateRule rule{update, static_cast<int>(l)};
     if (dense) {
-      backward_dense(layers[l], input, below, rule, context);
+      backward_dense(layers[l], input, sources, rule, context);
     } else {
-      backward_sparse(layers[l], input, below, {}, rule, context);
+      backward_sparse(layers[l], input, sources, {}, rule, context);
     }
-    if (needs_active) release_active(layers[l]);
+    if (needs_active) release_active(l);
     return dense;
   }
 
-  /// Only one layer's active set is listed at a time, or two next to a recurrent layer: they take turns with the
-  /// storage.
-  void list_active(LayerState& layer, const PassContext& context) {
+  /// A layer's active set is listed from when the first layer that it sends to needs it until its own backward pass:
+  /// in a chain one layer's at a time, or two's next to a recurrent layer. They take turns with the storage.
+  void list_active(std::size_t l, const PassContext& context) {
+    LayerState& layer = layers[l];
+    if (listed[l]) return;
+    listed[l] = 1;
     if (!spare_active.empty()) {
       layer.active = std::move(spare_active.back());
       spare_active.pop_back();
@@ -165,7 +172,12 @@ class Engine::Implementation {
     merge_active(layer, context, layer.active);
     if (layer.outgoing.changes()) layer.outgoing.send_active(layer.spikes, layer.active, team);
   }
-  void release_active(LayerState& layer) { spare_active.push_back(std::move(layer.active)); }
+  void release_active(std::size_t l) { spare_active.push_back(std::move(layers[l].active)); }
+  /// Those of the layers that layer l takes its spikes from.
+  void list_sources(std::size_t l, const PassContext& context) {
+    for (const LayerState* source : inputs[l].layers()) list_active(source - layers.data(), context);
+    inputs[l].join_active(context.samples, context.steps, team);
+  }
 
   void check(const SpikeBatch& batch) const {
     if (batch.neurons != network.channels)
@@ -209,15 +221,15 @@ class Engine::Implementation {
     }
   }
 
-  void collect_statistics(const SpikeBatch& batch, const PassContext& context, BatchResult& result) {
+  void collect_statistics(const PassContext& context, BatchResult& result) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       LayerStatistics& statistics = result.layers[l];
       const LayerState& layer = layers[l];
       const double cells = static_cast<double>(context.rows()) * layer.size();
       const bool dense_input = l > spiking_layers;
-      const std::size_t events =
-          dense_input ? context.rows() * layer.inputs() : input_of(batch, l).offsets[context.rows()];
+      const std::size_t events = dense_input ? context.rows() * layer.inputs() : input_of(l).offsets[context.rows()];
       statistics.synaptic_operations = events * layer.size();
+      if (!dense_input) result.saved_state_bytes += inputs[l].bytes();
       if (l >= spiking_layers) continue;
       statistics.spikes = layer.spikes.ids.size();
       if (layer.recurrent()) statistics.synaptic_operations += statistics.spikes * layer.size();
@@ -347,12 +359,14 @@ class Engine::Implementation {
   const Plan plan;
   WorkerTeam& team;
   std::vector<LayerState> layers;
-  std::size_t spiking_layers = 0;  // the first ones
+  std::vector<InputSources> inputs;  // of each layer that is fed by spikes
+  std::size_t spiking_layers = 0;    // the first ones
   std::vector<WorkerScratch> scratch;
   SharedScratch shared;
   OutputStage output_stage;
   std::vector<SpikeLists> spare_active;
-  std::vector<double> rate_costs;  // per layer
+  std::vector<std::uint8_t> listed;  // per layer: its active set has been listed in this batch
+  std::vector<double> rate_costs;    // per layer
   DropoutDraw dropout;
   int last_samples = 0;  // of the last batch
   int last_steps = 0;
@@ -364,6 +378,23 @@ class Engine::Implementation {
     for (std::size_t l = 0; l < network.layers.size(); ++l)
       layers.emplace_back(network.layers[l], network.inputs_of(l), plan.layers[l]);
     return layers.back();
+  }
+
+  void make_inputs() {
+    listed.assign(layers.size(), 0);
+    const std::size_t fed_by_spikes = std::min(spiking_layers + 1, layers.size());
+    for (std::size_t l = 0; l < fed_by_spikes; ++l) {
+      std::vector<InputSources::Source> sources;
+      for (const int source : network.sources_of(l)) {
+        bool adds = false;
+        for (std::size_t later = l + 1; later < fed_by_spikes; ++later) {
+          const std::vector<int> of_later = network.sources_of(later);
+          adds = adds || std::find(of_later.begin(), of_later.end(), source) != of_later.end();
+        }
+        sources.push_back({source < 0 ? nullptr : &layers[source], network.size_of(source), adds});
+      }
+      inputs.emplace_back(std::move(sources));
+    }
   }
 };
 
@@ -411,14 +442,15 @@ LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, b
   LayerRecord result;
   LayerState& layer = layers.at(which);
   const PassContext context = context_of(batch);
-  const std::size_t below = std::min<std::size_t>(which, spiking_layers);
-  for (std::size_t l = 0; l < below; ++l) forward(l, batch, Listing::spikes_only, context);
+  const std::size_t fed_by_spikes = std::min<std::size_t>(which, spiking_layers);
+  for (std::size_t l = 0; l < fed_by_spikes; ++l) forward(l, batch, Listing::spikes_only, context);
+  receive(fed_by_spikes, batch);
   if (membrane) result.membrane.resize(context.rows() * layer.size());
   if (layer.spec().spiking()) {
     const bool list_all = membrane && !input_current;
     if (spikes || list_all) {
       const Listing listing = list_all ? Listing::everything : Listing::spikes_only;
-      forward_sparse(layer, input_of(batch, which), listing, context);
+      forward_sparse(layer, input_of(which), listing, context);
       send(layer, listing, context);
     }
     if (spikes) {
@@ -437,18 +469,18 @@ LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, b
         }
       }
     }
-    if (membrane && input_current) record_membranes(input_of(batch, which), layer, true, context, result.membrane);
+    if (membrane && input_current) record_membranes(input_of(which), layer, true, context, result.membrane);
     return result;
   }
   if (spikes) throw InternalError("layer " + layer.spec().name + " does not spike");
   const bool on_dense_input = static_cast<std::size_t>(which) > spiking_layers;
   if (!membrane) return result;
   if (!on_dense_input) {
-    record_membranes(input_of(batch, which), layer, input_current, context, result.membrane);
+    record_membranes(input_of(which), layer, input_current, context, result.membrane);
     return result;
   }
   // A linear layer has no memory: its membrane is its input current.
-  const SpikeRows input = input_of(batch, spiking_layers);
+  const SpikeRows input = input_of(spiking_layers);
   struct NoLoss final : ReadoutLoss {
     SampleResult evaluate_membrane(const float*, float*, int, int, int, int, double) const override { return {}; }
     SampleResult evaluate_counts(const std::uint32_t*, float*, int, int, int, double) const override { return {}; }
@@ -546,6 +578,8 @@ BatchResult Engine::gradient(const SpikeBatch& batch, const ReadoutLoss& loss, P
 const SpikeLists& Engine::spikes(int layer) const { return implementation_->layers.at(layer).spikes; }
 
 SpikeRows Engine::sent_spikes(int layer) const { return implementation_->layers.at(layer).sent_spikes(); }
+
+SpikeRows Engine::received_spikes(int layer) const { return implementation_->inputs.at(layer).spikes(); }
 
 SpikeLists Engine::active(int layer) {
   Implementation& self = *implementation_;

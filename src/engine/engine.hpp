@@ -127,6 +127,8 @@ class Engine {
   SpikeLists active(int layer);
   /// What of the former reached the layer above; after record(), what would.
   SpikeRows sent_spikes(int layer) const;
+  /// What a layer that is fed by spikes received in the last batch or record.
+  SpikeRows received_spikes(int layer) const;
 
  private:
   class Implementation;

@@ -38,7 +38,7 @@ void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassC
   }
 }
 
-std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* below, const std::vector<int>& labels,
+std::vector<SampleResult> OutputStage::run(const SpikeRows& input, InputSources* below, const std::vector<int>& labels,
                                            const ReadoutLoss& loss, bool train, const UpdateRule& rule,
                                            const PassContext& context) {
   const int stride = last_->stride();
@@ -46,8 +46,8 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
   std::vector<SampleResult> results(context.samples);
   trace_.reserve_discard(context.rows() * stride);
   bias_gradients_.reserve_discard(static_cast<std::size_t>(context.samples) * stride);
-  LayerState* spiking_below = train && !hidden_ ? below : nullptr;
-  if (spiking_below) prepare_spike_gradient(*spiking_below);
+  InputSources* spiking_below = train && !hidden_ ? below : nullptr;
+  if (spiking_below) spiking_below->prepare_gradient();
 
   context.team->for_each(context.samples, [&](std::size_t s, int worker) {
     const int sample = static_cast<int>(s);
@@ -72,7 +72,7 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
                                  stride, bias_gradient + tile * last_->width());
     }
     if (!spiking_below) return;
-    const SpikeLists& active = spiking_below->sent_active();
+    const SpikeLists& active = spiking_below->active();
     const std::uint32_t* offsets = active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
     const std::size_t events = offsets[context.steps] - offsets[0];
     scratch.partials.reserve_discard(events * (last_->tiles() + 1));
@@ -85,7 +85,7 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, LayerState* b
       parts.push_back(part);
     }
     kernels::add_in_order(parts, events, sum);
-    distribute_to_tiles(*spiking_below, sample, context.steps, sum, scratch);
+    spiking_below->distribute(sample, context.steps, sum, scratch);
   });
 
   if (!train) return results;
@@ -132,7 +132,7 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
     update_tile(*last_, tile, kept_gradients(*last_, tile), rule, (*context.scratch)[0]);
 }
 
-void OutputStage::backward_hidden(const SpikeRows& input, LayerState* below, const UpdateRule& rule,
+void OutputStage::backward_hidden(const SpikeRows& input, InputSources* below, const UpdateRule& rule,
                                   const PassContext& context) {
   const int width = hidden_->width(), outputs = last_->size();
   weights_by_output_.reserve_discard(static_cast<std::size_t>(hidden_->tiles()) * outputs * width);

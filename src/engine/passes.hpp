@@ -7,6 +7,7 @@
 #include "core/aligned_buffer.hpp"
 #include "core/worker_team.hpp"
 #include "engine/engine.hpp"
+#include "engine/input_sources.hpp"
 #include "engine/layer_state.hpp"
 #include "engine/spike_lists.hpp"
 
@@ -140,9 +141,9 @@ struct GradientSource {
   const float* linear_weights_by_output = nullptr;  // (tiles of this layer, outputs of the linear layer, width)
 };
 
-/// Backward pass of a layer fed by spikes: delta recursion, gradient of the layer below at its active set (written to
-/// the traces of `below`, if any), weight gradient, and the update where it need not wait.
-void backward_sparse(LayerState& layer, const SpikeRows& input, LayerState* below, const GradientSource& source,
+/// Backward pass of a layer fed by spikes: delta recursion, gradient of the layers below at their active sets (given to
+/// `below`, if any), weight gradient, and the update where it need not wait.
+void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context);
 /// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column] and adds to the
 /// tile's gradients of biases and learned constants. With `half_rows` (steps, width / 2) deltas go there as bf16, and
@@ -152,8 +153,9 @@ void delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& i
                      kernels::Bf16Pair* half_rows = nullptr);
 /// Makes room for dLoss/ds of the layer's active entries.
 void prepare_spike_gradient(LayerState& layer);
-/// Writes the gradients of one sample's entries of below.sent_active() to the traces' own lists.
-void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch);
+/// Writes the gradients of one sample's entries of below.sent_active() to the traces' own lists, or adds them there.
+void distribute_to_tiles(LayerState& below, int sample, int steps, const float* gradient, WorkerScratch& scratch,
+                         bool adds = false);
 /// Hands a tile's weights and biases to the update.
 void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,
                  WorkerScratch& scratch);
@@ -185,7 +187,7 @@ void add_own_gradients(LayerState& layer, int tile, const SpikeRows& input, cons
 // --- dense.cpp ---
 
 void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context);
-void backward_dense(LayerState& layer, const SpikeRows& input, LayerState* below, const UpdateRule& rule,
+void backward_dense(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
                     const PassContext& context);
 
 // --- output_stage.cpp ---
@@ -196,9 +198,9 @@ class OutputStage {
   /// `hidden` is the leaky integrator below a linear last layer, or null.
   OutputStage(LayerState& last, LayerState* hidden) : last_(&last), hidden_(hidden) {}
 
-  /// Forward and loss. With `train`, also the delta recursion of the last layer, the gradient of the spiking layer
-  /// `below` (null: there is none), the last layer's weight gradient and its update.
-  std::vector<SampleResult> run(const SpikeRows& input, LayerState* below, const std::vector<int>& labels,
+  /// Forward and loss. With `train`, also the delta recursion of the last layer, the gradient of the spiking layers
+  /// `below` (null: there are none), the last layer's weight gradient and its update.
+  std::vector<SampleResult> run(const SpikeRows& input, InputSources* below, const std::vector<int>& labels,
                                 const ReadoutLoss& loss, bool train, const UpdateRule& rule,
                                 const PassContext& context);
 
@@ -208,7 +210,7 @@ class OutputStage {
 
  private:
   void forward_sample(const SpikeRows& input, int sample, const PassContext& context, WorkerScratch& scratch);
-  void backward_hidden(const SpikeRows& input, LayerState* below, const UpdateRule& rule, const PassContext& context);
+  void backward_hidden(const SpikeRows& input, InputSources* below, const UpdateRule& rule, const PassContext& context);
   void weight_gradients(const SpikeRows& input, const UpdateRule& rule, const PassContext& context);
 
   LayerState* last_;

@@ -334,18 +334,35 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   std::vector<DenseLayer<Number>> layers;
   for (std::size_t l = 0; l < network.layers.size(); ++l)
     layers.emplace_back(network.layers[l], network.inputs_of(l), parameters.layers[l], window_low);
-  std::vector<std::vector<Number>> inputs{input};
+  std::vector<std::vector<Number>> sent;    // by each layer
+  std::vector<std::vector<Number>> inputs;  // of each layer: its sources side by side
+  const auto visit_sources = [&](std::size_t l, auto visit) {
+    int first = 0;
+    for (const int source : network.sources_of(l)) {
+      visit(source, first);
+      first += network.size_of(source);
+    }
+  };
   for (std::size_t l = 0; l < layers.size(); ++l) {
+    const std::size_t width = network.inputs_of(l);
+    inputs.emplace_back(rows * width);
+    visit_sources(l, [&](int source, int first) {
+      const std::vector<Number>& from = source < 0 ? input : sent[source];
+      const std::size_t size = network.size_of(source);
+      for (std::size_t at = 0; at < from.size(); ++at) inputs[l][at / size * width + first + at % size] = from[at];
+    });
     layers[l].forward(inputs[l], samples, batch.steps, l < forced.size() ? &forced[l] : nullptr, result);
     std::uint64_t spikes = 0;
     for (const Number s : layers[l].spike) spikes += s != 0;
     result.spikes.push_back(spikes);
     layers[l].choose_outgoing(rows, batch.steps, dropout);
-    inputs.push_back(layers[l].sent(batch.steps));
+    sent.push_back(layers[l].sent(batch.steps));
   }
 
   const DenseLayer<Number>& last = layers.back();
-  std::vector<Number> gradient(rows * last.size, 0);
+  std::vector<std::vector<Number>> gradients;  // dLoss/d of what each layer sent
+  for (const DenseLayer<Number>& layer : layers) gradients.emplace_back(rows * layer.size, 0);
+  std::vector<Number>& gradient = gradients.back();
   const Number scale = Number{1} / static_cast<Number>(samples);
   for (std::size_t sample = 0; sample < samples; ++sample) {
     const std::size_t at = sample * batch.steps * last.size;
@@ -368,11 +385,18 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   result.bias_gradient.resize(layers.size());
   result.neuron_gradient.resize(layers.size());
   for (std::size_t l = layers.size(); l-- > 0;) {
-    layers[l].take_back(batch.steps, gradient);
-    if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradient);
+    layers[l].take_back(batch.steps, gradients[l]);
+    if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradients[l]);
     LayerGradient<Number> of_layer{result.weight_gradient[l], result.recurrent_weight_gradient[l],
                                    result.bias_gradient[l], result.neuron_gradient[l]};
-    gradient = layers[l].backward(inputs[l], gradient, samples, batch.steps, of_layer);
+    const std::vector<Number> of_input = layers[l].backward(inputs[l], gradients[l], samples, batch.steps, of_layer);
+    const std::size_t width = network.inputs_of(l);
+    visit_sources(l, [&](int source, int first) {
+      if (source < 0) return;
+      const std::size_t size = network.size_of(source);
+      for (std::size_t at = 0; at < gradients[source].size(); ++at)
+        gradients[source][at] += of_input[at / size * width + first + at % size];
+    });
   }
   return result;
 }

@@ -1,6 +1,7 @@
 #include "network/checks.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <set>
@@ -45,6 +46,52 @@ std::optional<Conflict> check_names(const NetworkSpec& network) {
       return Conflict{{layer_key(i, "name")},
                       fmt::format("layers.{0}: the name {0} is taken by an earlier layer; names must differ", name)};
     }
+  }
+  return std::nullopt;
+}
+
+/// Inputs are earlier layers that spike, each once; and what spikes is somebody's input.
+std::optional<Conflict> check_inputs(const NetworkSpec& network) {
+  std::set<std::string> earlier;
+  std::set<std::string> used;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    const auto conflict = [&](const std::string& text) {
+      return Conflict{{layer_key(i, "inputs")}, fmt::format("layers.{}.inputs: {}", layer.name, text)};
+    };
+    std::set<std::string> own;
+    for (const std::string& name : layer.inputs) {
+      if (!own.insert(name).second) return conflict(fmt::format("{} is named twice", name));
+      if (name == kDataInput && earlier.contains(name))
+        return conflict(fmt::format("{0} is the data, but there is a layer of that name, too: rename the layer", name));
+      if (name != kDataInput && !earlier.contains(name)) {
+        return conflict(fmt::format("{} is no earlier layer; allowed: {}{}", name, kDataInput,
+                                    earlier.empty() ? "" : fmt::format(", {}", fmt::join(earlier, ", "))));
+      }
+    }
+    double dropout = -1.0;
+    for (const int source : network.sources_of(i)) {
+      const LayerSpec* from = source < 0 ? nullptr : &network.layers[source];
+      if (from) used.insert(from->name);
+      if (layer.inputs.empty()) continue;
+      if (from && !from->spiking())
+        return conflict(fmt::format("{} does not spike: what it gives goes to the layer after it alone", from->name));
+      const double of_source = from ? from->dropout : 0.0;
+      if (dropout >= 0.0 && of_source != dropout)
+        return conflict("all of them must have the same dropout (the data have none)");
+      dropout = of_source;
+    }
+    if (!layer.inputs.empty() && i > 0 && !network.layers[i - 1].spiking()) {
+      return conflict(fmt::format("a layer after one that does not spike ({}) takes its membranes: set inputs = []",
+                                  network.layers[i - 1].name));
+    }
+    earlier.insert(layer.name);
+  }
+  for (std::size_t i = 0; i + 1 < network.layers.size(); ++i) {
+    if (used.contains(network.layers[i].name)) continue;
+    return Conflict{
+        {layer_key(i + 1, "inputs"), layer_key(i, "name")},
+        fmt::format("layers.{0}: no layer takes its spikes: name {0} among the inputs of one", network.layers[i].name)};
   }
   return std::nullopt;
 }
@@ -217,8 +264,8 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
 
 std::optional<Conflict> find_conflict(const NetworkSpec& network) {
   if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
-  for (const auto check : {check_values, check_names, check_order, check_recurrence, check_neurons, check_rates,
-                           check_activity, check_outgoing}) {
+  for (const auto check : {check_values, check_names, check_order, check_inputs, check_recurrence, check_neurons,
+                           check_rates, check_activity, check_outgoing}) {
     if (auto conflict = check(network)) return conflict;
   }
   return std::nullopt;

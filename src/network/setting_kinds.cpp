@@ -285,6 +285,23 @@ Setting factor_range(Place<Configuration, Range> place, Limits limits) {
   return setting;
 }
 
+Setting layer_inputs() {
+  Setting setting;
+  setting.allowed = fmt::format("a list of names of earlier layers or \"{}\", or [] (the layer before)", kDataInput);
+  setting.set = [](const SettingTarget& target, const SettingValue& value) {
+    const auto* names = std::get_if<std::vector<std::string>>(&value);
+    const auto* empty = std::get_if<std::vector<double>>(&value);
+    if (!names && !(empty && empty->empty())) return false;
+    target.layer->inputs = names ? *names : std::vector<std::string>();
+    return true;
+  };
+  setting.get = [](const Configuration&, const LayerSpec* layer) -> std::optional<SettingValue> {
+    if (layer->inputs.empty()) return std::vector<double>();
+    return layer->inputs;
+  };
+  return setting;
+}
+
 Setting whole_range(Place<LayerSpec, Range> place, std::int64_t low, std::int64_t high) {
   Setting setting;
   setting.allowed = fmt::format("a whole number from {} to {}, or [low, high] of such", low, high);

@@ -152,6 +152,8 @@ Setting neuron_constant(Place<LayerSpec, Range> place, Limits limits);
 Setting learned_constants();
 /// [low, high] with low <= high, both within the limits.
 Setting factor_range(Place<Configuration, Range> place, Limits limits);
+/// The inputs of a layer: a list of names.
+Setting layer_inputs();
 /// One whole number for the layer, or [low, high].
 Setting whole_range(Place<LayerSpec, Range> place, std::int64_t low, std::int64_t high);
 Setting window();

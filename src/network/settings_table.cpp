@@ -106,6 +106,10 @@ void add_neuron(std::vector<Setting>& table) {
                                       {"linear", NeuronKind::linear}}));
   add({"size", "neurons", "Number of neurons; of the last layer: one per class.", "required"},
       whole_number(at(&LayerSpec::size), 1, kMany));
+  add({"inputs", "",
+       "Where the layer takes its spikes from: earlier layers by name, and \"data\"; its weights follow that order.",
+       "the layer before, or the data"},
+      layer_inputs());
   const Limits tau{0.0, 1e9, true}, decay{0.0, 1.0};
   add({"tau_mem_ms", "ms",
        "Membrane time constant: decay per step alpha = exp(-step_ms / tau); [low, high] draws one per neuron. Not of "

@@ -31,7 +31,7 @@ class Initialiser {
       listener_.progress("initialising", l, network.layers.size(), layer.name);
       layer_ = static_cast<int>(l);
       start_ = parameters_.layers[l].weight;
-      const SpikeBatch input = l == 0 ? batch_ : sent_by(layer_ - 1);
+      const SpikeBatch input = received();
       if (input.events() == 0) {
         listener_.warning(fmt::format(
             "layer {}: no spike reaches it from the {} samples that initialise it; its weights stay as drawn",
@@ -50,12 +50,14 @@ class Initialiser {
   }
 
  private:
-  /// What the next layer receives of a layer.
-  SpikeBatch sent_by(int layer) {
-    SpikeBatch spikes = engine_.record(batch_, layer, true, false).spikes;
-    const SpikeRows sent = engine_.sent_spikes(layer);
-    spikes.offsets.assign(sent.offsets, sent.offsets + spikes.rows() + 1);
-    spikes.ids.assign(sent.ids, sent.ids + spikes.offsets.back());
+  /// The spikes that reach the layer.
+  SpikeBatch received() {
+    engine_.record(batch_, layer_, false, false);
+    const SpikeRows rows = engine_.received_spikes(layer_);
+    SpikeBatch spikes = batch_;
+    spikes.neurons = rows.neurons;
+    spikes.offsets.assign(rows.offsets, rows.offsets + spikes.rows() + 1);
+    spikes.ids.assign(rows.ids, rows.ids + spikes.offsets.back());
     return spikes;
   }
 

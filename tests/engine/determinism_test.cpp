@@ -13,7 +13,7 @@
 namespace spikeloom::testing {
 namespace {
 
-enum class Net { feed_forward, linear_on_integrator, recurrent, adaptive, changed_lists };
+enum class Net { feed_forward, linear_on_integrator, recurrent, adaptive, changed_lists, skip };
 
 /// Nets with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
 Case training_case(Net net) {
@@ -45,10 +45,16 @@ Case training_case(Net net) {
     test.network.layers[1].recurrent = true;
     test.network.layers[1].dropout = 0.2;
   }
+  if (net == Net::skip) {
+    test.network.layers[1].inputs = {"hidden1", "data"};
+    test.network.layers[1].recurrent = true;
+    test.network.layers[0].spike_budget = 7;
+  }
   if (linear_on_integrator)
     test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
   test.network.layers.push_back(
       readout_layer("output", 20, linear_on_integrator ? NeuronKind::linear : NeuronKind::leaky_integrator));
+  if (net == Net::skip) test.network.layers[2].inputs = {"hidden2", "data", "hidden1"};
   test.batch = random_batch(17, 40, 130, 20, 0.05, RandomStream(5, "batch"));
   test.parameters = random_parameters(test.network, 0.05, Liveliness::ordinary, RandomStream(5, "parameters"));
   return test;
@@ -173,11 +179,11 @@ TEST_P(Determinism, LearnedConstantsChangeAndStayWithinTheirLimits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
-                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense,
-                                                              EngineMode::automatic),
-                                            ::testing::Values(Net::feed_forward, Net::linear_on_integrator,
-                                                              Net::recurrent, Net::adaptive, Net::changed_lists)));
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Determinism,
+    ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
+                       ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent, Net::adaptive,
+                                         Net::changed_lists, Net::skip)));
 
 class StepSchedules : public ::testing::TestWithParam<Net> {};
 INSTANTIATE_TEST_SUITE_P(Nets, StepSchedules, ::testing::Values(Net::recurrent, Net::adaptive));

@@ -248,6 +248,49 @@ Case changed_lists_case(std::uint64_t number) {
   return test;
 }
 
+/// random_case, whose layers take their spikes from some of all earlier ones and the data.
+Case skip_case(std::uint64_t number) {
+  Case test = random_case(number, number % 2 == 0);
+  NetworkSpec& network = test.network;
+  RandomStream random(number, "skip");
+  std::vector<bool> used(network.layers.size(), false);
+  std::size_t fed_by_spikes = 0;
+  while (fed_by_spikes < network.layers.size() && (fed_by_spikes == 0 || network.layers[fed_by_spikes - 1].spiking()))
+    ++fed_by_spikes;
+  for (std::size_t l = 0; l < fed_by_spikes; ++l) {
+    std::vector<std::string> names;
+    for (std::size_t source = 0; source < l; ++source) {
+      const bool needed = l + 1 == fed_by_spikes && !used[source];
+      if (!needed && random.below(2) == 0) continue;
+      names.push_back(network.layers[source].name);
+      used[source] = true;
+    }
+    if (names.empty() || random.below(3) == 0) names.push_back(kDataInput);
+    const std::vector<std::uint32_t> order = random.permutation(names.size());
+    for (const std::uint32_t i : order) network.layers[l].inputs.push_back(names[i]);
+    if (!network.layers[l].spiking() || l + 1 == network.layers.size()) continue;
+    if (!network.layers[l].recurrent) network.layers[l].spike_budget = pick(random, {0, 0, 3});
+    network.layers[l].delay_steps = pick(random, {Range{0, 0}, Range{0, 0}, Range{0, 3}});
+  }
+  validate(network);
+  test.parameters = random_parameters(network, 0.05, Liveliness::ordinary, RandomStream(number, "parameters"));
+  return test;
+}
+
+TEST_P(RandomCases, GradientThroughSkipConnectionsEqualsTheDenseFloat64Reference) {
+  Totals totals;
+  int joined = 0;
+  for (std::uint64_t number = 2000; number < 2260; ++number) {
+    SCOPED_TRACE("case " + std::to_string(number));
+    const Case test = skip_case(number);
+    for (const LayerSpec& layer : test.network.layers) joined += layer.inputs.size() > 1;
+    check_gradient(test, GetParam(), 1 + static_cast<int>(number % 3), totals);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(joined, 100);
+  EXPECT_LT(static_cast<double>(totals.differing), 1e-4 * static_cast<double>(totals.decisions));
+}
+
 TEST_P(RandomCases, GradientThroughChangedListsEqualsTheDenseFloat64Reference) {
   Totals totals;
   for (std::uint64_t number = 1000; number < 1260; ++number) {

@@ -277,6 +277,26 @@ TEST(ConfigurationErrors, ABudgetIsNotForRecurrentLayers) {
                   "config.toml:7: layers.hidden.spike_budget limits the list that goes to the next layer");
 }
 
+TEST(ConfigurationErrors, InputsAreEarlierLayersThatSpikeEachOnce) {
+  const auto with_inputs = [](const std::string& inputs) {
+    return error_of(kMinimal, {"layers.readout.inputs=" + inputs});
+  };
+  EXPECT_EQ(with_inputs("[\"hidden\", \"data\"]"), "");
+  EXPECT_EQ(with_inputs("[]"), "");
+  EXPECT_EQ(with_inputs("[\"hiden\"]"),
+            "--set: layers.readout.inputs: hiden is no earlier layer; allowed: data, hidden");
+  EXPECT_CONTAINS(with_inputs("[\"readout\"]"), "readout is no earlier layer");
+  EXPECT_CONTAINS(with_inputs("[\"hidden\", \"hidden\"]"), "hidden is named twice");
+  EXPECT_CONTAINS(with_inputs("[\"data\"]"), "layers.hidden: no layer takes its spikes");
+  EXPECT_CONTAINS(with_inputs("[1]"), "layers.readout.inputs = [1.0] is not allowed: it must be a list of names");
+  EXPECT_CONTAINS(with_inputs("\"hidden\""), "it must be a list of names of earlier layers or \"data\"");
+  const std::string three = kMinimal + "[[layers]]\nname = \"out\"\nneuron = \"linear\"\nsize = 4\n";
+  EXPECT_CONTAINS(error_of(three, {"layers.out.inputs=[\"readout\"]"}), "readout does not spike");
+  EXPECT_CONTAINS(error_of(three, {"layers.out.inputs=[\"hidden\"]"}), "takes its membranes");
+  EXPECT_CONTAINS(error_of(kMinimal, {"layers.hidden.dropout=0.5", "layers.readout.inputs=[\"hidden\", \"data\"]"}),
+                  "the same dropout");
+}
+
 TEST(ConfigurationErrors, RatesAreInOrder) {
   EXPECT_EQ(error_of(with_layer("rate_lower = 0.5\nrate_upper = 0.1")),
             "config.toml:6: layers.hidden: rate_lower = 0.5 is above rate_upper = 0.1");

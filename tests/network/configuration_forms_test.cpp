@@ -84,6 +84,18 @@ TEST(ConfigurationForms, ConstantsAreOneNumberOrARange) {
   EXPECT_EQ(load_text(kMinimal, {"layers.hidden.delay_steps=[0, 3]"}).network.layers[0].delay_steps, (Range{0, 3}));
 }
 
+TEST(ConfigurationForms, InputsAreTheLayerBeforeUnlessTheyAreNamed) {
+  const std::string text = kMinimal + "inputs = [\"data\", \"hidden\"]\n";
+  NetworkSpec network = load_text(text, {"data.channels=12"}).network;
+  EXPECT_EQ(network.sources_of(0), std::vector<int>{-1});
+  EXPECT_EQ(network.sources_of(1), (std::vector<int>{-1, 0}));
+  EXPECT_EQ(network.inputs_of(1), 20);
+  EXPECT_EQ(load_text(to_toml(load_text(text))).network.layers[1].inputs, network.layers[1].inputs);
+  network.layers[1].inputs.clear();
+  EXPECT_EQ(network.sources_of(1), std::vector<int>{0});
+  EXPECT_EQ(network.inputs_of(1), 8);
+}
+
 TEST(ConfigurationForms, TheLaterOfDecayAndTimeConstantCounts) {
   EXPECT_TRUE(load_text(kMinimal, {"layers.hidden.tau_mem_ms=20", "layers.hidden.decay=0.9"})
                   .network.layers[0]
