@@ -1,6 +1,7 @@
 // What a network is: its layers and their constants. No weights and no runtime state.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace spikeloom {
 
-enum class NeuronKind { lif, leaky_integrator, linear };
+/// lif ... se_adlif spike; the other two don't.
+enum class NeuronKind { lif, integrate_and_fire, cuba_lif, alif, adlif, se_adlif, leaky_integrator, linear };
 enum class ResetKind { zero, subtract, subtract_after_decay, none };
 enum class SurrogateKind { superspike, triangle, box, quadratic, arctan };
 enum class InputScaling { none, leak };
@@ -18,10 +20,30 @@ enum class ActivityControl { cost, threshold };
 
 /// A constant that is one number for the layer (low == high) or drawn per neuron, uniformly in [low, high].
 struct Range {
-  double low = 0.0;
-  double high = 0.0;
+  Range(double one = 0.0) : low(one), high(one) {}
+  Range(double a_low, double a_high) : low(a_low), high(a_high) {}
+  bool one() const { return low == high; }
+  double mean() const { return (low + high) / 2.0; }
   bool operator==(const Range&) const = default;
+  double low;
+  double high;
 };
+
+/// How fast a state decays. The decay per step comes from tau (exp(-step/tau)) unless `decay_given`.
+struct TimeConstant {
+  bool decay_given = false;
+  Range decay;
+  Range tau_ms;
+};
+
+/// Constants that every neuron may have for itself: decays per step of membrane (alpha), synaptic current and
+/// adaptation, the threshold, and what drives the adaptation: the membrane (a) and a spike (b; of alif beta).
+enum class NeuronParameter { decay, decay_syn, decay_adapt, threshold, adapt_membrane, adapt_spike };
+inline constexpr NeuronParameter kNeuronParameters[] = {NeuronParameter::decay,          NeuronParameter::decay_syn,
+                                                        NeuronParameter::decay_adapt,    NeuronParameter::threshold,
+                                                        NeuronParameter::adapt_membrane, NeuronParameter::adapt_spike};
+/// Whether neurons of this kind have such a constant.
+bool has_constant(NeuronKind neuron, NeuronParameter parameter);
 
 /// The surrogate derivative h of the spike, as a function of x = u - threshold; zero outside (window_low, window_high],
 /// which is in units of the threshold and compared with u. `beta` is the slope of superspike, quadratic and arctan (its
@@ -44,11 +66,17 @@ struct LayerSpec {
   std::string name;
   NeuronKind neuron = NeuronKind::lif;
   int size = 0;
-  /// Decay of the membrane per step, alpha. From tau_mem_ms (alpha = exp(-step/tau)) unless `decay_given`.
-  bool decay_given = false;
-  Range decay{0.95, 0.95};
-  Range tau_mem_ms{200.0, 200.0};
-  double threshold = 1.0;
+  TimeConstant membrane{false, 0.95, 200.0};
+  TimeConstant synapse{false, 0.9, 10.0};       // cuba_lif
+  TimeConstant adaptation{false, 0.95, 200.0};  // alif, adlif, se_adlif
+  Range threshold = 1.0;
+  Range adapt_membrane;       // a of adlif and se_adlif
+  Range adapt_spike = 1.8;    // b of adlif and se_adlif, beta of alif
+  double adapt_gain = 120.0;  // q of se_adlif
+  bool adapt_scaled = true;   // alif: a spike adds 1 - decay to b, instead of 1
+  /// Constants that training changes, one number per neuron. They stay in their range where that is not one number,
+  /// else in `limits_of`.
+  std::vector<NeuronParameter> learn;
   ResetKind reset = ResetKind::zero;
   bool reset_gradient = false;  // false: the reset is a constant in the backward pass (detached)
   double input_gain = 1.0;      // k, or with InputScaling::leak k = (1 - alpha) input_gain
@@ -79,7 +107,12 @@ struct LayerSpec {
   double dropout = 0.0;         // probability that a spike is left out in training
   Range delay_steps{0.0, 0.0};  // steps that a spike takes, whole; drawn per neuron
 
-  bool spiking() const { return neuron == NeuronKind::lif; }
+  bool spiking() const { return neuron < NeuronKind::leaky_integrator; }
+  bool learns(NeuronParameter parameter) const {
+    return std::find(learn.begin(), learn.end(), parameter) != learn.end();
+  }
+  /// The value, or the range of values, that the neurons start with.
+  const Range& initial(NeuronParameter parameter) const;
   /// Whether the next layer may receive other spikes than the layer has.
   bool changes_outgoing() const { return spike_budget > 0 || dropout > 0.0 || delayed(); }
   bool delayed() const { return delay_steps.high > 0.0; }
@@ -100,6 +133,9 @@ struct NetworkSpec {
   int inputs_of(std::size_t layer) const;
   int outputs() const { return layers.back().size; }
 };
+
+/// Where a learned constant of the layer is kept: in its range if it has one, else where the model makes sense.
+Range limits_of(const LayerSpec& layer, NeuronParameter parameter);
 
 /// Checks what no single setting can: at least one layer; unique names; spiking layers first, then at most one `li` and
 /// one `linear`, in this order; sizes from 1 to 2^20. Throws UserError naming the layer.

@@ -46,19 +46,19 @@ class TileTurn {
       if (source_.linear) {
         membrane_sample(input, sample, rows);
       } else {
-        delta_of_sample(layer_, tile_, sample, rows, width_, context_, scratch_);
+        delta_of_sample(layer_, tile_, sample, input, rows, width_, context_, scratch_);
       }
     }
     return scratch_.rows.data();
   }
 
   /// The same in bf16, (rows of the range, width / 2).
-  const kernels::Bf16Pair* half_delta(SampleRange range) {
+  const kernels::Bf16Pair* half_delta(const SpikeRows& input, SampleRange range) {
     const std::size_t sample_floats = static_cast<std::size_t>(context_.steps) * width_;
     scratch_.rows.reserve_discard(sample_floats);
     scratch_.half_rows.reserve_discard(range.size() * sample_floats / 2);
     for (int sample = range.first; sample < range.last; ++sample) {
-      delta_of_sample(layer_, tile_, sample, scratch_.rows.data(), width_, context_, scratch_,
+      delta_of_sample(layer_, tile_, sample, input, scratch_.rows.data(), width_, context_, scratch_,
                       scratch_.half_rows.data() + (sample - range.first) * sample_floats / 2);
     }
     return scratch_.half_rows.data();
@@ -103,7 +103,7 @@ class TileTurn {
 
 /// A worker's transient gradients of the tile at hand, or the kept ones.
 TileGradient gradient_of(LayerState& layer, int tile, bool keep, bool first_group, WorkerScratch& scratch) {
-  if (first_group) std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
+  if (first_group) layer.start_gradients(tile);
   if (keep) return kept_gradients(layer, tile);
   scratch.gradient.reserve_discard(layer.tile_floats());
   scratch.recurrent_gradient.reserve_discard(layer.block_floats(ParameterKind::recurrent_weight));
@@ -121,12 +121,36 @@ TileGradient kept_gradients(LayerState& layer, int tile) {
   return {layer.kept_gradient(tile), layer.kept_recurrent_gradient(tile)};
 }
 
-void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride,
-                     const PassContext& context, WorkerScratch& scratch, kernels::Bf16Pair* half_rows) {
+namespace {
+
+/// The states of a sample once more: they are dense, so they are made again rather than kept. Its spikes are in
+/// scratch.spike_masks.
+const float* retrace(LayerState& layer, int tile, int sample, const SpikeRows& input, const PassContext& context,
+                     WorkerScratch& scratch) {
+  const std::size_t row = static_cast<std::size_t>(sample) * context.steps;
+  const kernels::TileInput from{.weights = layer.weights(tile),
+                                .bias = layer.bias(tile),
+                                .offsets = input.offsets + row,
+                                .ids = input.ids,
+                                .half_weights = layer.half_weights(tile),
+                                .spike_value = input.value};
+  const kernels::OwnInput own{layer.recurrent_weights(tile), layer.spikes.offsets.data() + row,
+                              layer.spikes.ids.data()};
+  layer.kernels().retrace(layer.width(), from, own, layer.constants(tile), context.steps, scratch.spike_masks.data(),
+                          scratch.states.data());
+  return scratch.states.data();
+}
+
+}  // namespace
+
+void delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& input, float* rows,
+                     std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch,
+                     kernels::Bf16Pair* half_rows) {
   const TileTrace& trace = layer.traces[tile];
   const bool through_reset = layer.spec().reset_gradient;
+  const std::size_t cells = static_cast<std::size_t>(context.steps) * layer.width();
   scratch.spike_masks.reserve_discard(context.steps);
-  if (through_reset) scratch.jumps.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
+  scratch.drives.reserve_discard(layer.states() * cells);
   const std::size_t entry = trace.entry_start[sample], entries = trace.entry_start[sample + 1] - entry;
   scratch.entry_rows.reserve_discard(entries + 8);
   kernels::expand_rows(trace.counts.data() + static_cast<std::size_t>(sample) * context.steps, context.steps,
@@ -134,10 +158,19 @@ void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::
   const kernels::TraceIn lists{entries, scratch.entry_rows.data(), trace.codes.data() + entry,
                                trace.derivatives.data() + entry,
                                through_reset ? trace.membranes.data() + entry : nullptr};
-  kernels::backward_spiking(layer.width(), layer.constants(tile), lists,
-                            trace.spike_gradient.data() + trace.active_start[sample], layer.rate_gradient(tile),
-                            context.steps, rows, stride, layer.bias_gradient(tile), scratch.spike_masks.data(),
-                            scratch.jumps.data(), half_rows);
+  kernels::ConstantGradients learned{};
+  if (layer.learns_constants()) {
+    kernels::masks_of_spikes(lists, context.steps, scratch.spike_masks.data());
+    scratch.states.reserve_discard((layer.states() + 1) * cells);
+    scratch.constant_gradients.reserve_discard(static_cast<std::size_t>(layer.width()) * kNeuronConstants);
+    learned = {retrace(layer, tile, sample, input, context, scratch), scratch.constant_gradients.data()};
+  }
+  layer.kernels().backward(
+      layer.width(), layer.constants(tile), lists, trace.spike_gradient.data() + trace.active_start[sample],
+      layer.rate_gradient(tile), context.steps,
+      {rows, stride, layer.bias_gradient(tile), scratch.spike_masks.data(), scratch.drives.data(), half_rows},
+      layer.learns_constants() ? &learned : nullptr);
+  if (layer.learns_constants()) layer.add_constant_gradients(tile, learned.sums);
 }
 
 void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,
@@ -160,6 +193,12 @@ void update_tile(LayerState& layer, int tile, const TileGradient& gradient, cons
     rule.update->apply({rule.layer, tile, ParameterKind::bias}, 0, layer.bias(tile), layer.bias_gradient(tile),
                        layer.width());
   }
+  for (const ParameterKind kind : kParameterKinds) {
+    if (kind < ParameterKind::decay || !has_parameter(layer.spec(), kind)) continue;
+    rule.update->apply({rule.layer, tile, kind}, 0, layer.values(kind, tile), layer.neuron_gradient(kind, tile),
+                       layer.width());
+  }
+  layer.keep_limits(tile);
   scratch.update_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -252,15 +291,17 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* be
           if (layer.recurrent()) {
             const float* delta = own_delta.at(tile, row_of(samples.first - group.first));
             accumulate(tile, transposed[range], layer.weights(tile), delta, gradient.weight);
-            add_own_gradients(layer, tile, context.shared->own_transposed[range], context, delta, layer.width(),
-                              gradient.recurrent_weight);
+            add_own_gradients(layer, tile, input, context.shared->own_transposed[range], context, scratch, delta,
+                              layer.width(), gradient.recurrent_weight);
           } else if (layer.half_rows()) {
-            accumulate(tile, transposed[range], layer.half_weights(tile), turn.half_delta(samples), gradient.weight);
+            accumulate(tile, transposed[range], layer.half_weights(tile), turn.half_delta(input, samples),
+                       gradient.weight);
           } else {
             accumulate(tile, transposed[range], layer.weights(tile), turn.delta(input, samples), gradient.weight);
           }
         }
         if (last) scale_by(input.value, gradient.weight, layer.tile_floats());
+        if (last) layer.finish_gradients(tile);
         if (last && rule.update) update_tile(layer, tile, gradient, rule, scratch);
       }
     });

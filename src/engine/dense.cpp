@@ -106,32 +106,34 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
 namespace {
 
 /// Deltas of a recurrent layer, and the gradients of its recurrent weights and biases.
-void recurrent_delta_of_group(LayerState& layer, SampleRange group, const PassContext& context, const TileRows& rows) {
+void recurrent_delta_of_group(LayerState& layer, SampleRange group, const SpikeRows& input, const PassContext& context,
+                              const TileRows& rows) {
   recurrent_delta(layer, group, rows, context);
   std::vector<TransposedEvents>& own = context.shared->own_transposed;
   transpose_events(layer.spikes.view(layer.size()), context.steps, {&group, 1}, *context.team, own, 1);
   layer.kept_recurrent_gradient(0);  // allocated before the workers need it
-  context.team->for_each(layer.tiles(), [&](std::size_t t, int) {
+  context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
     const int tile = static_cast<int>(t);
-    if (group.first == 0) std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
-    add_own_gradients(layer, tile, own.front(), context, rows.at(tile, 0), rows.row_stride,
-                      layer.kept_recurrent_gradient(tile));
+    if (group.first == 0) layer.start_gradients(tile);
+    add_own_gradients(layer, tile, input, own.front(), context, (*context.scratch)[worker], rows.at(tile, 0),
+                      rows.row_stride, layer.kept_recurrent_gradient(tile));
   });
 }
 
 /// Deltas of all tiles for a group of samples, (rows, stride).
-void delta_of_group(LayerState& layer, SampleRange group, const PassContext& context, AlignedBuffer<float>& delta) {
+void delta_of_group(LayerState& layer, SampleRange group, const SpikeRows& input, const PassContext& context,
+                    AlignedBuffer<float>& delta) {
   delta.reserve_discard(static_cast<std::size_t>(group.size()) * context.steps * layer.stride());
   if (layer.recurrent())
-    return recurrent_delta_of_group(layer, group, context, {delta.data(), layer.width(), layer.stride()});
+    return recurrent_delta_of_group(layer, group, input, context, {delta.data(), layer.width(), layer.stride()});
   context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
     const int tile = static_cast<int>(t);
     WorkerScratch& scratch = (*context.scratch)[worker];
-    if (group.first == 0) std::fill_n(layer.bias_gradient(tile), layer.width(), 0.0f);
+    if (group.first == 0) layer.start_gradients(tile);
     for (int sample = group.first; sample < group.last; ++sample) {
       float* rows = delta.data() + static_cast<std::size_t>(sample - group.first) * context.steps * layer.stride() +
                     tile * layer.width();
-      delta_of_sample(layer, tile, sample, rows, layer.stride(), context, scratch);
+      delta_of_sample(layer, tile, sample, input, rows, layer.stride(), context, scratch);
     }
   });
 }
@@ -185,7 +187,7 @@ void backward_dense(LayerState& layer, const SpikeRows& input, InputSources* bel
   }
   for (const SampleRange& group : row_groups(context)) {
     const int rows = group.size() * context.steps;
-    delta_of_group(layer, group, context, delta);
+    delta_of_group(layer, group, input, context, delta);
     densify(input, group, context, spikes);
     LayerState* only = below ? below->only() : nullptr;
     const SpikeLists* sent = below && !only ? &below->active() : nullptr;
@@ -233,6 +235,7 @@ void backward_dense(LayerState& layer, const SpikeRows& input, InputSources* bel
     const float* from = gradient.data() + tile * layer.width();
     for (int in = 0; in < layer.inputs(); ++in, from += layer.stride(), to += layer.width())
       std::copy_n(from, layer.width(), to);
+    layer.finish_gradients(tile);
     if (rule.update) update_tile(layer, tile, kept_gradients(layer, tile), rule, (*context.scratch)[worker]);
   });
 }

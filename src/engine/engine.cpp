@@ -98,7 +98,15 @@ class Engine::Implementation {
       clip_and_update(*update, gradient_clip);
       result.update_seconds += seconds_since(start);
     }
+    if (update) renew_constants();
     return result;
+  }
+
+  /// After an update of what they are made from.
+  void renew_constants() {
+    for (LayerState& layer : layers) {
+      if (layer.learns_constants()) layer.make_constants();
+    }
   }
 
   PassContext context_of(const SpikeBatch& batch) {
@@ -275,8 +283,10 @@ class Engine::Implementation {
     float* const of_kind[] = {layer.kept_gradient(tile), layer.kept_recurrent_gradient(tile),
                               layer.bias_gradient(tile)};
     for (const ParameterKind kind : kParameterKinds) {
-      if (has_parameter(layer.spec(), kind))
-        gradients.emplace_back(of_kind[static_cast<int>(kind)], layer.block_floats(kind));
+      if (!has_parameter(layer.spec(), kind)) continue;
+      const bool of_neurons = kind >= ParameterKind::decay;
+      gradients.emplace_back(of_neurons ? layer.neuron_gradient(kind, tile) : of_kind[static_cast<int>(kind)],
+                             layer.block_floats(kind));
     }
     return gradients;
   }
@@ -324,6 +334,7 @@ class Engine::Implementation {
         }
       });
     }
+    renew_constants();
   }
 
   void export_gradient(Parameters& gradient) {
@@ -412,7 +423,7 @@ void Engine::Implementation::record_membranes(const SpikeRows& input, LayerState
     rows.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
     for (int tile = 0; tile < layer.tiles(); ++tile) {
       kernels::TileConstants constants = layer.constants(tile);
-      if (input_current) constants.decay = no_decay.data();
+      if (input_current) constants[NeuronConstant::decay] = no_decay.data();
       const kernels::TileInput from{layer.weights(tile), layer.bias(tile), input.offsets + sample * context.steps,
                                     input.ids};
       kernels::forward_membrane(layer.width(), from, constants, context.steps, rows.data(), layer.width());

@@ -13,9 +13,25 @@ void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input
   TileTrace& trace = layer.traces[tile];
   const kernels::TraceOut out{trace.counts.data() + static_cast<std::size_t>(sample) * steps, scratch.codes.data(),
                               scratch.membranes.data()};
-  const std::size_t entries = kernels::forward_spiking(width, input, layer.constants(tile, listing), steps, out);
+  const std::size_t entries = layer.kernels().forward(width, input, layer.constants(tile, listing), steps, out);
   append_entries(layer, tile, listing, scratch.codes.data(), scratch.membranes.data(), entries);
 }
+
+namespace {
+
+/// h of entries with such potentials.
+void derivatives_of(const LayerState& layer, int tile, const std::uint8_t* codes, const float* potentials,
+                    std::size_t entries, float* derivatives) {
+  const SurrogateSpec& surrogate = layer.spec().surrogate;
+  const float* thresholds = layer.thresholds(tile);
+  if (layer.same_threshold())
+    return kernels::surrogate_derivatives(surrogate, thresholds[0], potentials, entries, derivatives);
+  for (std::size_t e = 0; e < entries; ++e)
+    derivatives[e] = potentials[e] - thresholds[codes[e] & kernels::kColumnBits];
+  kernels::surrogate_derivatives(surrogate, 0.0f, derivatives, entries, derivatives);
+}
+
+}  // namespace
 
 void append_entries(LayerState& layer, int tile, Listing listing, const std::uint8_t* codes, const float* membranes,
                     std::size_t entries) {
@@ -33,8 +49,7 @@ void append_entries(LayerState& layer, int tile, Listing listing, const std::uin
   std::copy_n(codes, entries, trace.codes.data() + start);
   if (listing == Listing::active) {
     trace.derivatives.resize(start + entries);
-    kernels::surrogate_derivatives(layer.spec().surrogate, static_cast<float>(layer.spec().threshold), membranes,
-                                   entries, trace.derivatives.data() + start);
+    derivatives_of(layer, tile, codes, membranes, entries, trace.derivatives.data() + start);
   }
   if (listing == Listing::everything || (listing == Listing::active && layer.spec().reset_gradient)) {
     trace.membranes.insert(trace.membranes.end(), membranes, membranes + entries);

@@ -44,6 +44,7 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
       half_rows_(plan.half_rows),
       step_schedule_(plan.step_schedule),
       owners_(plan.worker_of_tile),
+      kernels_(spec.spiking() ? &kernels::spiking_kernels(spec.neuron) : nullptr),
       window_low_(std::numeric_limits<double>::quiet_NaN()),
       weights_(tiles_ * tile_floats()),
       half_weights_(half_rows_ ? weights_.size() / 2 : 0),
@@ -55,11 +56,14 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
       minus_infinity_(width_) {
   plus_infinity_.fill(kInfinity);
   minus_infinity_.fill(-kInfinity);
-  decay_.assign(spec.size, 0.0f);
-  for (auto* columns :
-       {&decay_columns_, &gain_, &threshold_, &spiked_slope_, &spiked_offset_, &window_low_columns_, &window_high_}) {
-    *columns = AlignedBuffer<float>(stride());
+  neurons_.decay.assign(spec.size, 0.0f);
+  for (AlignedBuffer<float>& column : columns_) column = AlignedBuffer<float>(stride());
+  for (const NeuronParameter parameter : spec.learn) {
+    const int kind = static_cast<int>(kind_of(parameter));
+    neuron_values_[kind] = neuron_gradients_[kind] = AlignedBuffer<float>(stride());
   }
+  if (learns_constants())
+    constant_gradients_ = AlignedBuffer<double>(static_cast<std::size_t>(stride()) * kNeuronConstants);
   set_window_low(window_low_);
 }
 
@@ -88,64 +92,108 @@ void LayerState::round_weights(int tile, int first, int count) {
 }
 
 kernels::TileConstants LayerState::constants(int tile, Listing listing) const {
-  const int at = tile * width_;
-  const float* low = window_low_columns_.data() + at;
-  const float* high = window_high_.data() + at;
-  if (listing == Listing::spikes_only) low = plus_infinity_.data();
-  if (listing == Listing::everything) low = minus_infinity_.data(), high = plus_infinity_.data();
-  return {decay_columns_.data() + at,
-          gain_.data() + at,
-          threshold_.data() + at,
-          spiked_slope_.data() + at,
-          spiked_offset_.data() + at,
-          low,
-          high};
+  kernels::TileConstants constants;
+  for (int i = 0; i < kNeuronConstants; ++i) constants.columns[i] = columns_[i].data() + tile * width_;
+  if (listing == Listing::spikes_only) constants[NeuronConstant::window_low] = plus_infinity_.data();
+  if (listing == Listing::everything) {
+    constants[NeuronConstant::window_low] = minus_infinity_.data();
+    constants[NeuronConstant::window_high] = plus_infinity_.data();
+  }
+  return constants;
 }
 
 void LayerState::set_window_low(double units_of_threshold) {
   window_low_ = units_of_threshold;
-  const NeuronConstants<float> constants = neuron_constants<float>(*spec_, decay_, window_low_);
-  const auto fill = [&](AlignedBuffer<float>& columns, const std::vector<float>& values, float padding) {
-    std::copy(values.begin(), values.end(), columns.begin());
-    std::fill(columns.begin() + values.size(), columns.end(), padding);
+  make_constants();
+}
+
+void LayerState::make_constants() {
+  const NeuronConstants<float> constants = neuron_constants<float>(*spec_, neurons_, window_low_);
+  const auto padding = [](NeuronConstant which) {
+    const bool bound = which == NeuronConstant::threshold || which == NeuronConstant::window_low ||
+                       which == NeuronConstant::window_high;
+    return bound ? kInfinity : 0.0f;
   };
-  fill(decay_columns_, constants.decay, 0.0f);
-  fill(gain_, constants.gain, 0.0f);
-  fill(threshold_, constants.threshold, kInfinity);
-  fill(spiked_slope_, constants.spiked_slope, 0.0f);
-  fill(spiked_offset_, constants.spiked_offset, 0.0f);
-  fill(window_low_columns_, constants.window_low, kInfinity);
-  fill(window_high_, constants.window_high, kInfinity);
+  for (int i = 0; i < kNeuronConstants; ++i) {
+    const std::vector<float>& values = constants.columns[i];
+    std::copy(values.begin(), values.end(), columns_[i].begin());
+    std::fill(columns_[i].begin() + values.size(), columns_[i].end(), padding(static_cast<NeuronConstant>(i)));
+  }
+  const std::vector<float>& thresholds = constants[NeuronConstant::threshold];
+  same_threshold_ = std::all_of(thresholds.begin(), thresholds.end(), [&](float t) { return t == thresholds.front(); });
+}
+
+void LayerState::start_gradients(int tile) {
+  std::fill_n(bias_gradient(tile), width_, 0.0f);
+  const std::size_t count = static_cast<std::size_t>(width_) * kNeuronConstants;
+  if (learns_constants()) std::fill_n(constant_gradients_.begin() + tile * count, count, 0.0);
+}
+
+void LayerState::add_constant_gradients(int tile, const float* of_sample) {
+  const std::size_t count = static_cast<std::size_t>(width_) * kNeuronConstants;
+  double* sums = constant_gradients_.data() + tile * count;
+  for (std::size_t i = 0; i < count; ++i) sums[i] += static_cast<double>(of_sample[i]);
+}
+
+void LayerState::finish_gradients(int tile) {
+  const int neurons = std::min(width_, spec_->size - tile * width_);
+  for (int column = 0; column < neurons && learns_constants(); ++column) {
+    std::array<double, kNeuronConstants> gradients;
+    for (int i = 0; i < kNeuronConstants; ++i)
+      gradients[i] = constant_gradients_[(static_cast<std::size_t>(tile) * kNeuronConstants + i) * width_ + column];
+    for (const NeuronParameter parameter : spec_->learn) {
+      neuron_gradient(kind_of(parameter), tile)[column] = static_cast<float>(
+          parameter_gradient(*spec_, neurons_, static_cast<std::size_t>(tile * width_ + column), gradients, parameter));
+    }
+  }
+}
+
+void LayerState::keep_limits(int tile) {
+  const int neurons = std::min(width_, spec_->size - tile * width_);
+  for (const NeuronParameter parameter : spec_->learn) {
+    const Range limits = limits_of(*spec_, parameter);
+    float* own = values(kind_of(parameter), tile);
+    for (int column = 0; column < neurons; ++column) {
+      own[column] = std::clamp(own[column], static_cast<float>(limits.low), static_cast<float>(limits.high));
+      neurons_.of(parameter)[tile * width_ + column] = own[column];
+    }
+  }
 }
 
 void LayerState::import_parameters(const LayerParameters& parameters) {
   if (parameters.decay.size() != static_cast<std::size_t>(spec_->size))
     throw InternalError("parameters of layer " + spec_->name + " have the wrong size");
+  neurons_ = {};
+  for (const NeuronParameter parameter : kNeuronParameters) {
+    std::vector<float>& own = neurons_.of(parameter) = parameters.of(parameter);
+    if (own.empty() && spec_->learns(parameter))
+      own.assign(spec_->size, static_cast<float>(spec_->initial(parameter).mean()));
+  }
   weights_.fill(0.0f);
   recurrent_weights_.fill(0.0f);
   bias_.fill(0.0f);
   for (const ParameterKind kind : kParameterKinds) {
-    const std::vector<float>& canonical = parameters.of(kind);
-    if (canonical.empty() && kind != ParameterKind::weight) continue;
+    const std::vector<float>& canonical = kind < ParameterKind::decay ? parameters.of(kind) : neurons_.of(kind);
+    const bool given =
+        kind < ParameterKind::decay ? kind == ParameterKind::weight || !canonical.empty() : has_parameter(*spec_, kind);
+    if (!given) continue;
     std::vector<float*> blocks;
     for (int tile = 0; tile < tiles_; ++tile) blocks.push_back(values(kind, tile));
     from_canonical(kind, canonical, blocks);
   }
   for (int tile = 0; tile < tiles_; ++tile) round_weights(tile, 0, inputs_);
-  decay_ = parameters.decay;
   outgoing.set_delays(parameters.delay);
-  set_window_low(window_low_);
+  make_constants();
 }
 
 LayerParameters LayerState::export_parameters() const {
-  LayerParameters parameters;
+  LayerParameters parameters = neurons_;
   for (const ParameterKind kind : kParameterKinds) {
-    if (!has_parameter(*spec_, kind)) continue;
+    if (kind >= ParameterKind::decay || !has_parameter(*spec_, kind)) continue;
     std::vector<const float*> blocks;
     for (int tile = 0; tile < tiles_; ++tile) blocks.push_back(const_cast<LayerState*>(this)->values(kind, tile));
     parameters.of(kind) = to_canonical(kind, blocks);
   }
-  parameters.decay = decay_;
   parameters.delay = outgoing.delays();
   return parameters;
 }
@@ -156,10 +204,9 @@ std::size_t LayerState::rows_of(ParameterKind parameter) const {
       return inputs_;
     case ParameterKind::recurrent_weight:
       return spec_->recurrent ? spec_->size : 0;
-    case ParameterKind::bias:
+    default:
       return 1;
   }
-  throw InternalError("unknown parameter");
 }
 
 float* LayerState::values(ParameterKind parameter, int tile) {
@@ -170,8 +217,9 @@ float* LayerState::values(ParameterKind parameter, int tile) {
       return recurrent_weights(tile);
     case ParameterKind::bias:
       return bias(tile);
+    default:
+      return neuron_values_[static_cast<int>(parameter)].data() + tile * width_;
   }
-  throw InternalError("unknown parameter");
 }
 
 std::vector<float> LayerState::to_canonical(ParameterKind parameter, std::span<const float* const> tiles) const {

@@ -67,21 +67,43 @@ class LayerState {
   float* recurrent_weights(int tile) {
     return recurrent() ? recurrent_weights_.data() + tile * block_floats(ParameterKind::recurrent_weight) : nullptr;
   }
+  /// The tile's block of a parameter.
+  float* values(ParameterKind parameter, int tile);
   float* bias(int tile) { return bias_.data() + tile * width_; }
   const float* bias(int tile) const { return bias_.data() + tile * width_; }
   float* bias_gradient(int tile) { return bias_gradient_.data() + tile * width_; }
   float* rate_gradient(int tile) { return rate_gradient_.data() + tile * width_; }
+  /// Zeroes the tile's sums that the samples of a batch add to: the gradients of biases and of neurons' constants.
+  void start_gradients(int tile);
+  /// Whether constants of the neurons are learned; adds a sample's dLoss/d(constant), (kNeuronConstants, width), to the
+  /// batch's; and makes the gradients of the learned parameters from their sum.
+  bool learns_constants() const { return !spec_->learn.empty(); }
+  void add_constant_gradients(int tile, const float* of_sample);
+  void finish_gradients(int tile);
+  /// A learned parameter's gradient, (width).
+  float* neuron_gradient(ParameterKind parameter, int tile) {
+    return neuron_gradients_[static_cast<int>(parameter)].data() + tile * width_;
+  }
+  /// Brings the tile's learned parameters, once they have changed, back into their limits. The constants of the neurons
+  /// follow when all tiles are through.
+  void keep_limits(int tile);
+  void make_constants();
   /// Gradients that outlive their tile's turn: with clipping, in several groups, and in dense mode. Allocated at first
   /// use. Null if the layer is not recurrent.
   float* kept_gradient(int tile);
   float* kept_recurrent_gradient(int tile);
 
+  const kernels::SpikingKernels& kernels() const { return *kernels_; }
+  /// Numbers that its neurons hand on from step to step; 1 where they do not spike.
+  int states() const { return kernels_ ? kernels_->states : 1; }
   kernels::TileConstants constants(int tile, Listing listing = Listing::active) const;
+  /// Thresholds of the tile's neurons; `same_threshold` if all of the layer are equal.
+  const float* thresholds(int tile) const { return column(NeuronConstant::threshold).data() + tile * width_; }
+  bool same_threshold() const { return same_threshold_; }
   void set_window_low(double units_of_threshold);
 
   void import_parameters(const LayerParameters& parameters);
   LayerParameters export_parameters() const;
-  const std::vector<float>& decay() const { return decay_; }
 
   /// Between the canonical order of a parameter (LayerParameters) and the tiles'.
   std::vector<float> to_canonical(ParameterKind parameter, std::span<const float* const> tiles) const;
@@ -97,9 +119,9 @@ class LayerState {
   const SpikeLists& sent_active() const { return outgoing.changes() ? outgoing.active() : active; }
 
  private:
-  /// Numbers per neuron of a parameter: what reaches it, or one bias.
+  /// Numbers per neuron of a parameter: what reaches it, or one.
   std::size_t rows_of(ParameterKind parameter) const;
-  float* values(ParameterKind parameter, int tile);
+  const AlignedBuffer<float>& column(NeuronConstant which) const { return columns_[static_cast<int>(which)]; }
 
   const LayerSpec* spec_;
   int inputs_;
@@ -108,19 +130,23 @@ class LayerState {
   bool half_rows_;
   StepSchedule step_schedule_;
   std::vector<int> owners_;
-  std::vector<float> decay_;
+  const kernels::SpikingKernels* kernels_;  // null for layers that do not spike
+  bool same_threshold_ = true;
+  LayerParameters neurons_;  // the constants of the neurons alone
   double window_low_;
   AlignedBuffer<float> weights_;                   // (tiles, inputs, width)
   AlignedBuffer<kernels::Bf16Pair> half_weights_;  // (tiles, inputs, width / 2) or empty
   AlignedBuffer<float> recurrent_weights_;         // (tiles, size, width) or empty
   AlignedBuffer<float> bias_;                      // (tiles, width), as the next ones
   AlignedBuffer<float> bias_gradient_;
-  AlignedBuffer<float> rate_gradient_;            // dRegulariser/ds of each neuron, the same for every spike
-  AlignedBuffer<float> kept_gradient_;            // (tiles, inputs, width) or empty
-  AlignedBuffer<float> kept_recurrent_gradient_;  // (tiles, size, width) or empty
-  AlignedBuffer<float> decay_columns_, gain_, threshold_, spiked_slope_, spiked_offset_, window_low_columns_,
-      window_high_;
-  AlignedBuffer<float> plus_infinity_, minus_infinity_;  // width each
+  AlignedBuffer<float> rate_gradient_;              // dRegulariser/ds of each neuron, the same for every spike
+  AlignedBuffer<float> kept_gradient_;              // (tiles, inputs, width) or empty
+  AlignedBuffer<float> kept_recurrent_gradient_;    // (tiles, size, width) or empty
+  AlignedBuffer<float> columns_[kNeuronConstants];  // (tiles, width) each
+  AlignedBuffer<float> neuron_values_[std::size(kParameterKinds)];     // (tiles, width) of learned parameters
+  AlignedBuffer<float> neuron_gradients_[std::size(kParameterKinds)];  // likewise
+  AlignedBuffer<double> constant_gradients_;                           // (tiles, kNeuronConstants, width) or empty
+  AlignedBuffer<float> plus_infinity_, minus_infinity_;                // width each
 };
 
 }  // namespace spikeloom

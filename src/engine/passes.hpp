@@ -22,9 +22,9 @@ struct StepExchange {
 
 /// What a worker needs to take samples through the steps of a recurrent layer.
 struct StepScratch {
-  StepExchange exchange;                // where the worker is alone with its samples
-  AlignedBuffer<float> state;           // (own tiles, samples, width): carry, or delta of the step after
-  AlignedBuffer<float> currents;        // (own tiles, some steps, samples, width): W s
+  StepExchange exchange;          // where the worker is alone with its samples
+  AlignedBuffer<float> state;     // (own tiles, samples, states, width): handed on from step to step, or its gradient
+  AlignedBuffer<float> currents;  // (own tiles, some steps, samples, width): W s
   AlignedBuffer<std::uint8_t> codes;    // samples * width: the entries of a step
   AlignedBuffer<float> membranes;       // likewise
   AlignedBuffer<float> spike_gradient;  // samples * width
@@ -40,7 +40,9 @@ struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<float> membranes;              // steps * width: of a sample's entries
   AlignedBuffer<float> rows;                   // (rows of a range, width): delta
   AlignedBuffer<kernels::Bf16Pair> half_rows;  // (rows of a range, width / 2): delta in bf16
-  AlignedBuffer<float> jumps;                  // steps * width
+  AlignedBuffer<float> drives;                 // (states, steps, width), see kernels::DeltaOut
+  AlignedBuffer<float> states;                 // (steps, states + 1, width): of a sample traced once more
+  AlignedBuffer<float> constant_gradients;     // (kNeuronConstants, width)
   AlignedBuffer<std::uint64_t> spike_masks;    // steps
   AlignedBuffer<float> gradient;            // (inputs, width): of the tile at hand, where it need not outlive its turn
   AlignedBuffer<float> dense_input;         // (rows, stride) of a leaky integrator below a linear layer
@@ -144,9 +146,11 @@ struct GradientSource {
 void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context);
 /// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column] and adds to the
-/// tile's bias gradient. With `half_rows` (steps, width / 2) they go there as bf16, and `rows` is scratch.
-void delta_of_sample(LayerState& layer, int tile, int sample, float* rows, std::ptrdiff_t stride,
-                     const PassContext& context, WorkerScratch& scratch, kernels::Bf16Pair* half_rows = nullptr);
+/// tile's gradients of biases and learned constants. With `half_rows` (steps, width / 2) deltas go there as bf16, and
+/// `rows` is scratch. `input` is what the layer received.
+void delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& input, float* rows,
+                     std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch,
+                     kernels::Bf16Pair* half_rows = nullptr);
 /// Makes room for dLoss/ds of the layer's active entries.
 void prepare_spike_gradient(LayerState& layer);
 /// Writes the gradients of one sample's entries of below.sent_active() to the traces' own lists, or adds them there.
@@ -175,9 +179,10 @@ void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows,
 /// Samples of a group whose deltas fit the budget.
 int recurrent_group_size(const LayerState& layer, const PassContext& context);
 /// Adds k delta of a range of samples, given as rows of one tile, to the gradients of the recurrent weights and the
-/// biases. `own` are the layer's own spikes in that range, one step later.
-void add_own_gradients(LayerState& layer, int tile, const TransposedEvents& own, const PassContext& context,
-                       const float* rows, std::ptrdiff_t stride, float* recurrent_gradient);
+/// biases, and those of learned constants. `own` are the layer's own spikes in that range, one step later.
+void add_own_gradients(LayerState& layer, int tile, const SpikeRows& input, const TransposedEvents& own,
+                       const PassContext& context, WorkerScratch& scratch, const float* rows, std::ptrdiff_t stride,
+                       float* recurrent_gradient);
 
 // --- dense.cpp ---
 

@@ -39,8 +39,8 @@ class DeltaWalk {
         width_(layer.width()),
         samples_(cohort.size()) {
     const std::size_t cells = cohort.tiles.size() * samples_;
-    step_.state.reserve_discard(cells * width_);
-    std::fill_n(step_.state.data(), cells * width_, 0.0f);
+    step_.state.reserve_discard(cells * layer.states() * width_);
+    std::fill_n(step_.state.data(), cells * layer.states() * width_, 0.0f);
     step_.spike_gradient.reserve_discard(samples_ * width_);
     step_.offsets.assign(samples_ + 1, 0);
     step_.ids.clear();
@@ -53,7 +53,7 @@ class DeltaWalk {
         step_.first_active[i * samples_ + s] = trace.active_start[cohort.samples.first + s + 1];
       }
     }
-    if (layer.spec().reset_gradient) cohort.scratch->jumps.reserve_discard(samples_ * width_);
+    cohort.scratch->drives.reserve_discard(layer.states() * samples_ * width_);
     cohort.scratch->spike_masks.reserve_discard(samples_);
   }
 
@@ -81,7 +81,7 @@ class DeltaWalk {
   /// delta of a step of the i-th own tile.
   void retreat(std::size_t i, int step) {
     const int tile = cohort_.tiles[i];
-    const TileTrace& trace = layer_.traces[tile];
+    TileTrace& trace = layer_.traces[tile];
     const std::uint8_t* counts = trace.counts.data() + static_cast<std::size_t>(cohort_.samples.first) * steps_ + step;
     std::size_t* first_entry = step_.first_entry.data() + i * samples_;
     float* gradient = step_.spike_gradient.data();
@@ -91,7 +91,11 @@ class DeltaWalk {
         active += (trace.codes[--first_entry[s]] & kernels::kActive) != 0;
       if (active == 0) continue;
       const std::size_t first_active = step_.first_active[i * samples_ + s] -= active;
-      gradient = gather_gradients(tile, s, step, trace.spike_gradient.data() + first_active, active, gradient);
+      float* from_above = trace.spike_gradient.data() + first_active;
+      float* gathered = gather_gradients(tile, s, step, from_above, active, gradient);
+      // The pass that finds the gradients of constants needs all of it, too.
+      if (layer_.learns_constants()) std::copy(gradient, gathered, from_above);
+      gradient = gathered;
     }
     const kernels::StepEntries entries{first_entry,
                                        counts,
@@ -99,10 +103,11 @@ class DeltaWalk {
                                        trace.codes.data(),
                                        trace.derivatives.data(),
                                        layer_.spec().reset_gradient ? trace.membranes.data() : nullptr};
-    kernels::backward_step(
-        width_, layer_.constants(tile), entries, step_.spike_gradient.data(), layer_.rate_gradient(tile),
-        static_cast<int>(samples_), step_.state.data() + i * samples_ * width_, rows_.at(tile, first_row_ + step),
-        steps_ * rows_.row_stride, cohort_.scratch->spike_masks.data(), cohort_.scratch->jumps.data());
+    layer_.kernels().backward_step(width_, layer_.constants(tile), entries, step_.spike_gradient.data(),
+                                   layer_.rate_gradient(tile), static_cast<int>(samples_),
+                                   step_.state.data() + i * samples_ * layer_.states() * width_,
+                                   rows_.at(tile, first_row_ + step), steps_ * rows_.row_stride,
+                                   cohort_.scratch->spike_masks.data(), cohort_.scratch->drives.data());
   }
 
   /// dLoss/ds of a sample's active entries in a tile, from above and from the step after; returns where the next go.
@@ -163,11 +168,19 @@ void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows,
       [&](const Cohort& cohort) { DeltaWalk(layer, group, rows, context, cohort).run(); });
 }
 
-void add_own_gradients(LayerState& layer, int tile, const TransposedEvents& own, const PassContext& context,
-                       const float* rows, std::ptrdiff_t stride, float* recurrent_gradient) {
+void add_own_gradients(LayerState& layer, int tile, const SpikeRows& input, const TransposedEvents& own,
+                       const PassContext& context, WorkerScratch& scratch, const float* rows, std::ptrdiff_t stride,
+                       float* recurrent_gradient) {
   const auto state = own.samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add;
   kernels::weight_gradient(layer.width(), own.starts.data(), own.event_rows.data(), 0,
                            static_cast<std::uint32_t>(layer.size()), rows, stride, state, recurrent_gradient);
+  if (layer.learns_constants()) {
+    // With dLoss/ds known in full, the tile no longer needs the others: its recursion once more gives both.
+    scratch.rows.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
+    for (int sample = own.samples.first; sample < own.samples.last; ++sample)
+      delta_of_sample(layer, tile, sample, input, scratch.rows.data(), layer.width(), context, scratch);
+    return;
+  }
   // To a bias every row is an event.
   const auto count = static_cast<std::uint32_t>(own.samples.size() * context.steps);
   const std::uint32_t starts[] = {0, count};

@@ -18,7 +18,10 @@ constexpr int kWidest = 64;
 struct Identity {
   Identity() : zeros(kWidest), ones(kWidest) { ones.fill(1.0f); }
   kernels::TileConstants constants() const {
-    return {zeros.data(), ones.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data()};
+    kernels::TileConstants constants;
+    constants[NeuronConstant::decay] = zeros.data();
+    constants[NeuronConstant::gain] = ones.data();
+    return constants;
   }
   AlignedBuffer<float> zeros;
   AlignedBuffer<float> ones;
@@ -41,8 +44,9 @@ class ForwardWalk {
         width_(layer.width()),
         samples_(cohort.size()),
         staged_(context.shared->staged.data() + static_cast<std::size_t>(cohort.number) * layer.tiles()) {
-    step_.state.reserve_discard(cohort.tiles.size() * samples_ * width_);
-    std::fill_n(step_.state.data(), cohort.tiles.size() * samples_ * width_, 0.0f);
+    const std::size_t floats = cohort.tiles.size() * samples_ * layer.states() * width_;
+    step_.state.reserve_discard(floats);
+    std::fill_n(step_.state.data(), floats, 0.0f);
     step_.codes.reserve_discard(samples_ * width_);
     step_.membranes.reserve_discard(samples_ * width_);
     step_.offsets.assign(samples_ + 1, 0);
@@ -105,8 +109,8 @@ class ForwardWalk {
       const kernels::StepOut out{counts, steps_, step_.codes.data(), step_.membranes.data(),
                                  cohort_.exchange->spiked[step % 2].data() + tile * row};
       const std::size_t entries =
-          kernels::forward_step(width_, in, layer_.constants(tile, listing_), static_cast<int>(samples_),
-                                step_.state.data() + i * samples_ * width_, out);
+          layer_.kernels().forward_step(width_, in, layer_.constants(tile, listing_), static_cast<int>(samples_),
+                                        step_.state.data() + i * samples_ * layer_.states() * width_, out);
       StagedEntries& staged = staged_[tile];
       staged.codes.insert(staged.codes.end(), step_.codes.data(), step_.codes.data() + entries);
       staged.membranes.insert(staged.membranes.end(), step_.membranes.data(), step_.membranes.data() + entries);

@@ -36,7 +36,10 @@ struct LayerGradient {
   std::vector<Number>& weight;
   std::vector<Number>& recurrent_weight;
   std::vector<Number>& bias;
+  std::map<NeuronParameter, std::vector<Number>>& neuron;
 };
+
+constexpr int kMostStates = 2;
 
 /// One layer over the whole batch; all arrays are (samples * steps, size).
 template <class Number>
@@ -46,7 +49,7 @@ struct DenseLayer {
         inputs(a_inputs),
         size(a_spec.size),
         parameters(a_parameters),
-        constants(neuron_constants<Number>(a_spec, a_parameters.decay, window_low)) {}
+        constants(neuron_constants<Number>(a_spec, a_parameters, window_low)) {}
 
   void forward(const std::vector<Number>& input, std::size_t samples, int steps, const ForcedDecisions* forced,
                ReferenceResult<Number>& result);
@@ -65,13 +68,18 @@ struct DenseLayer {
   template <class Visit>
   void for_each_arrival(int steps, Visit visit) const;
 
-  /// delta[t] of neuron j, `at` its place at t, from dLoss/ds or dLoss/du and delta[t+1].
-  Number adjoint(std::size_t at, int j, Number gradient, Number later) const;
-  scalar::Lif::Constants<Number> lif(int j) const {
-    return {constants.decay[j], constants.gain[j], constants.threshold[j], constants.spiked_slope[j],
-            constants.spiked_offset[j]};
+  using States = std::array<Number, kMostStates>;  // of one neuron, for any model
+  /// The input current of neuron j.
+  Number current_of(const std::vector<Number>& input, std::size_t row, bool first_step, int j) const;
+  /// What neuron j does at `at`, its place at a step: from what the step before handed on to what it hands on.
+  void spiking_step(std::size_t at, int j, const ForcedDecisions* forced, ReferenceResult<Number>& result,
+                    States& handed_on);
+  /// dLoss/dI of neuron j, from dLoss/ds and dLoss/d(handed on), which becomes that of the step before; adds to the
+  /// gradients of its constants, (kNeuronConstants).
+  Number spiking_adjoint(std::size_t at, int j, Number gradient, States& later, double* constant_gradients) const;
+  scalar::LeakyIntegrator::Constants<Number> integrator(int j) const {
+    return {constants[NeuronConstant::decay][j], constants[NeuronConstant::gain][j]};
   }
-  scalar::LeakyIntegrator::Constants<Number> integrator(int j) const { return {constants.decay[j], constants.gain[j]}; }
   static Number weight(const std::vector<float>& matrix, int to, int from, int columns) {
     return static_cast<Number>(matrix[static_cast<std::size_t>(to) * columns + from]);
   }
@@ -81,11 +89,14 @@ struct DenseLayer {
   int size;
   const LayerParameters& parameters;
   NeuronConstants<Number> constants;
-  std::vector<Number> membrane;
+  std::vector<Number> current;
+  std::vector<Number> membrane;  // of spiking neurons the potential that is compared with the threshold
+  std::vector<States> states;
   std::vector<Number> spike;
   std::vector<Number> derivative;  // h, 0 outside the active set
-  std::vector<char> in_window;     // the active set
-  std::vector<Number> passed;      // what the neuron's spike counts in the next layer, if it spikes; 0: it is dropped
+  std::vector<char> forced_spikes, forced_active;
+  std::vector<char> in_window;  // the active set
+  std::vector<Number> passed;   // what the neuron's spike counts in the next layer, if it spikes; 0: it is dropped
 };
 
 template <class Number>
@@ -107,47 +118,62 @@ std::vector<char> as_mask(const SpikeLists& lists, std::size_t rows, int size) {
 }
 
 template <class Number>
+Number DenseLayer<Number>::current_of(const std::vector<Number>& input, std::size_t row, bool first_step, int j) const {
+  Number sum = parameters.bias.empty() ? Number{0} : static_cast<Number>(parameters.bias[j]);
+  for (int i = 0; i < inputs; ++i) sum += weight(parameters.weight, j, i, inputs) * input[row * inputs + i];
+  if (!spec.recurrent || first_step) return sum;
+  for (int i = 0; i < size; ++i) sum += weight(parameters.recurrent_weight, j, i, size) * spike[(row - 1) * size + i];
+  return sum;
+}
+
+template <class Number>
+void DenseLayer<Number>::spiking_step(std::size_t at, int j, const ForcedDecisions* forced,
+                                      ReferenceResult<Number>& result, States& handed_on) {
+  const Number threshold = constants[NeuronConstant::threshold][j];
+  const Number low = constants[NeuronConstant::window_low][j], high = constants[NeuronConstant::window_high][j];
+  scalar::with_model(spec.neuron, [&]<class Model>(Model) {
+    const auto c = scalar::constants_of<Model, Number>(constants, j);
+    Number state[Model::kStates];
+    std::copy_n(handed_on.begin(), Model::kStates, state);
+    const Number v = membrane[at] = Model::integrate(c, current[at], state);
+    std::copy_n(state, Model::kStates, states[at].begin());
+    bool fires = v > threshold;
+    bool active = v > low && v <= high;
+    if (forced) {
+      count_difference(fires, forced_spikes[at] != 0, v, threshold, static_cast<double>(threshold), result);
+      const Number edge = std::fabs(v - low) < std::fabs(v - high) ? low : high;
+      count_difference(active, forced_active[at] != 0, v, edge, static_cast<double>(threshold), result);
+      fires = forced_spikes[at] != 0;
+      active = forced_active[at] != 0;
+    }
+    spike[at] = fires ? 1 : 0;
+    in_window[at] = active;
+    derivative[at] = active ? surrogate_derivative<Number>(spec.surrogate, v - threshold) : Number{0};
+    Model::carry(c, fires, state);
+    std::copy_n(state, Model::kStates, handed_on.begin());
+  });
+}
+
+template <class Number>
 void DenseLayer<Number>::forward(const std::vector<Number>& input, std::size_t samples, int steps,
                                  const ForcedDecisions* forced, ReferenceResult<Number>& result) {
   const std::size_t rows = samples * steps;
-  membrane.assign(rows * size, 0);
-  spike.assign(rows * size, 0);
-  derivative.assign(rows * size, 0);
+  for (std::vector<Number>* array : {&current, &membrane, &spike, &derivative}) array->assign(rows * size, 0);
   in_window.assign(rows * size, 0);
-  std::vector<char> forced_spikes, forced_active;
+  states.assign(rows * size, {});
   if (forced) forced_spikes = as_mask(forced->spikes, rows, size), forced_active = as_mask(forced->active, rows, size);
   for (std::size_t sample = 0; sample < samples; ++sample) {
-    std::vector<Number> carry(size, 0);
+    std::vector<States> handed_on(size, States{});
     for (std::size_t row = sample * steps; row < (sample + 1) * steps; ++row) {
       for (int j = 0; j < size; ++j) {
-        Number current = parameters.bias.empty() ? Number{0} : static_cast<Number>(parameters.bias[j]);
-        for (int i = 0; i < inputs; ++i) current += weight(parameters.weight, j, i, inputs) * input[row * inputs + i];
-        if (spec.recurrent && row > sample * steps) {
-          for (int i = 0; i < size; ++i)
-            current += weight(parameters.recurrent_weight, j, i, size) * spike[(row - 1) * size + i];
-        }
         const std::size_t at = row * size + j;
-        if (!spec.spiking()) {
-          membrane[at] = scalar::LeakyIntegrator::integrate(integrator(j), carry[j], current);
-          carry[j] = scalar::LeakyIntegrator::carry(integrator(j), membrane[at]);
-          continue;
+        current[at] = current_of(input, row, row == sample * steps, j);
+        if (spec.spiking()) {
+          spiking_step(at, j, forced, result, handed_on[j]);
+        } else {
+          membrane[at] = scalar::LeakyIntegrator::integrate(integrator(j), handed_on[j][0], current[at]);
+          handed_on[j][0] = scalar::LeakyIntegrator::carry(integrator(j), membrane[at]);
         }
-        const Number u = membrane[at] = scalar::Lif::integrate(lif(j), carry[j], current);
-        bool fires = scalar::Lif::fires(lif(j), u);
-        bool active = u > constants.window_low[j] && u <= constants.window_high[j];
-        if (forced) {
-          count_difference(fires, forced_spikes[at] != 0, u, constants.threshold[j], spec.threshold, result);
-          const Number edge = std::fabs(u - constants.window_low[j]) < std::fabs(u - constants.window_high[j])
-                                  ? constants.window_low[j]
-                                  : constants.window_high[j];
-          count_difference(active, forced_active[at] != 0, u, edge, spec.threshold, result);
-          fires = forced_spikes[at] != 0;
-          active = forced_active[at] != 0;
-        }
-        spike[at] = fires ? 1 : 0;
-        in_window[at] = active;
-        derivative[at] = active ? surrogate_derivative<Number>(spec.surrogate, u - constants.threshold[j]) : Number{0};
-        carry[j] = scalar::Lif::carry(lif(j), u, fires);
       }
     }
   }
@@ -202,12 +228,29 @@ void DenseLayer<Number>::take_back(int steps, std::vector<Number>& gradient) con
 }
 
 template <class Number>
-Number DenseLayer<Number>::adjoint(std::size_t at, int j, Number gradient, Number later) const {
-  if (!spec.spiking()) return scalar::LeakyIntegrator::adjoint(integrator(j), gradient, later);
-  const bool spiked = spike[at] != 0;
-  if (!spec.reset_gradient) return scalar::Lif::adjoint(lif(j), spiked, derivative[at] * gradient, later);
-  const Number jump = derivative[at] * scalar::Lif::reset_jump(lif(j), membrane[at]);
-  return scalar::Lif::adjoint_through_reset(lif(j), spiked, jump, derivative[at] * gradient, later);
+Number DenseLayer<Number>::spiking_adjoint(std::size_t at, int j, Number gradient, States& later,
+                                           double* constant_gradients) const {
+  return scalar::with_model(spec.neuron, [&]<class Model>(Model) {
+    const auto c = scalar::constants_of<Model, Number>(constants, j);
+    Number state[Model::kStates], before[Model::kStates], now[Model::kStates], driven[Model::kStates];
+    std::copy_n(states[at].begin(), Model::kStates, state);
+    std::copy_n(later.begin(), Model::kStates, before);
+    std::copy_n(later.begin(), Model::kStates, now);
+    // dLoss/ds: from elsewhere, and through the neuron's own states.
+    Model::drive(c, membrane[at], spec.reset_gradient, driven);
+    for (int k = spec.reset_gradient ? 0 : Model::kFirstDriven; k < Model::kStates; ++k)
+      gradient += driven[k] * before[k];
+    const bool spiked = spike[at] != 0;
+    const Number through_spike = derivative[at] * gradient;
+    const Number to_input = Model::adjoint(c, spiked, through_spike, now);
+    typename Model::template Constants<Number> sum{};
+    Model::add_gradients(spiked, current[at], state, through_spike, before, now, sum);
+    Model::visit(sum, [&](NeuronConstant which, Number& value) {
+      constant_gradients[static_cast<int>(which)] += static_cast<double>(value);
+    });
+    std::copy_n(now, Model::kStates, later.begin());
+    return to_input;
+  });
 }
 
 template <class Number>
@@ -217,16 +260,23 @@ std::vector<Number> DenseLayer<Number>::backward(const std::vector<Number>& inpu
   gradient.weight.assign(static_cast<std::size_t>(size) * inputs, 0);
   gradient.recurrent_weight.assign(spec.recurrent ? static_cast<std::size_t>(size) * size : 0, 0);
   gradient.bias.assign(size, 0);
+  std::vector<std::array<double, kNeuronConstants>> of_constants(size);
+  for (auto& gradients : of_constants) gradients.fill(0.0);
   std::vector<Number> input_gradient(samples * steps * inputs, 0);
   for (std::size_t sample = 0; sample < samples; ++sample) {
-    std::vector<Number> delta(size, 0);
+    std::vector<States> later(size, States{});
     std::vector<Number> from_later(size, 0);  // dLoss/ds through the layer's own weights
     for (std::size_t row = (sample + 1) * steps; row-- > sample * steps;) {
       const std::vector<Number> from_itself = std::exchange(from_later, std::vector<Number>(size, 0));
       for (int j = 0; j < size; ++j) {
         const std::size_t at = row * size + j;
-        delta[j] = adjoint(at, j, from_above[at] + from_itself[j], delta[j]);
-        const Number scaled = constants.gain[j] * delta[j];
+        Number scaled;
+        if (spec.spiking()) {
+          scaled = spiking_adjoint(at, j, from_above[at] + from_itself[j], later[j], of_constants[j].data());
+        } else {
+          later[j][0] = scalar::LeakyIntegrator::adjoint(integrator(j), from_above[at], later[j][0]);
+          scaled = constants[NeuronConstant::gain][j] * later[j][0];
+        }
         gradient.bias[j] += scaled;
         for (int i = 0; i < inputs; ++i) {
           gradient.weight[static_cast<std::size_t>(j) * inputs + i] += scaled * input[row * inputs + i];
@@ -239,6 +289,11 @@ std::vector<Number> DenseLayer<Number>::backward(const std::vector<Number>& inpu
         }
       }
     }
+  }
+  for (const NeuronParameter parameter : spec.learn) {
+    for (int j = 0; j < size; ++j)
+      gradient.neuron[parameter].push_back(
+          static_cast<Number>(parameter_gradient(spec, parameters, j, of_constants[j], parameter)));
   }
   return input_gradient;
 }
@@ -328,11 +383,12 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
   result.weight_gradient.resize(layers.size());
   result.recurrent_weight_gradient.resize(layers.size());
   result.bias_gradient.resize(layers.size());
+  result.neuron_gradient.resize(layers.size());
   for (std::size_t l = layers.size(); l-- > 0;) {
     layers[l].take_back(batch.steps, gradients[l]);
     if (layers[l].spec.spiking()) result.regulariser += add_regulariser(layers[l], rows, gradients[l]);
     LayerGradient<Number> of_layer{result.weight_gradient[l], result.recurrent_weight_gradient[l],
-                                   result.bias_gradient[l]};
+                                   result.bias_gradient[l], result.neuron_gradient[l]};
     const std::vector<Number> of_input = layers[l].backward(inputs[l], gradients[l], samples, batch.steps, of_layer);
     const std::size_t width = network.inputs_of(l);
     visit_sources(l, [&](int source, int first) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <vector>
 
 #include <spikeloom/network.hpp>
@@ -34,7 +35,8 @@ struct ReferenceResult {
   std::vector<std::vector<Number>> weight_gradient;            // per layer (size, inputs) of mean loss + regulariser
   std::vector<std::vector<Number>> recurrent_weight_gradient;  // (size, size), or empty
   std::vector<std::vector<Number>> bias_gradient;
-  std::vector<std::uint64_t> spikes;      // per layer
+  std::vector<std::map<NeuronParameter, std::vector<Number>>> neuron_gradient;  // of what the layer learns, (size)
+  std::vector<std::uint64_t> spikes;                                            // per layer
   std::uint64_t differing_decisions = 0;  // where a forced decision is not the reference's own
   double farthest_difference = 0.0;  // the largest distance of such a membrane from the edge, in units of the threshold
 };

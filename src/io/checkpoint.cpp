@@ -19,7 +19,7 @@ using Shape = std::vector<std::uint64_t>;
 
 Shape shape_of(const NetworkSpec& network, std::size_t layer, ParameterKind kind) {
   const auto size = static_cast<std::uint64_t>(network.layers[layer].size);
-  if (kind == ParameterKind::bias) return {size};
+  if (kind >= ParameterKind::bias) return {size};
   return {size, parameter_columns(network, layer, kind)};
 }
 
@@ -29,11 +29,14 @@ void for_each_tensor(const NetworkSpec& network, LayerNumbers& layers, Visitor v
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const LayerSpec& layer = network.layers[l];
     for (const ParameterKind kind : kParameterKinds) {
-      if (has_parameter(layer, kind))
+      if (kind <= ParameterKind::bias && has_parameter(layer, kind))
         visit(l, fmt::format("{}.{}", layer.name, name_of(kind)), shape_of(network, l, kind), layers[l].of(kind));
     }
-    if (layer.neuron != NeuronKind::linear)
-      visit(l, layer.name + ".decay", Shape{static_cast<std::uint64_t>(layer.size)}, layers[l].decay);
+    for (const NeuronParameter parameter : kNeuronParameters) {
+      const ParameterKind kind = kind_of(parameter);
+      if (is_stored(layer, parameter))
+        visit(l, fmt::format("{}.{}", layer.name, name_of(kind)), shape_of(network, l, kind), layers[l].of(kind));
+    }
     if (layer.delayed())
       visit(l, layer.name + ".delay", Shape{static_cast<std::uint64_t>(layer.size)}, layers[l].delay);
   }
@@ -65,11 +68,20 @@ void add_parameters(SafetensorsWriter& file, const Configuration& configuration,
   file.set("configuration", training_hash(configuration));
 }
 
-void check_decays(const SafetensorsReader& file, const LayerSpec& layer, const std::vector<float>& decays) {
-  const auto bad = std::find_if(decays.begin(), decays.end(), [](float decay) { return decay < 0.0F || decay > 1.0F; });
-  if (bad == decays.end()) return;
-  throw UserError(fmt::format("{}: tensor \"{}.decay\", index {}: {}; allowed: 0 to 1", file.path().string(),
-                              layer.name, bad - decays.begin(), *bad));
+/// Constants of neurons outside what training keeps them in would make states grow, or not make sense.
+void check_constants(const SafetensorsReader& file, const LayerSpec& layer, const LayerParameters& parameters) {
+  for (const NeuronParameter parameter : kNeuronParameters) {
+    const bool is_decay = parameter <= NeuronParameter::decay_adapt;
+    const Range allowed = is_decay ? Range(0.0, 1.0) : Range(limits_of(layer, parameter));
+    const std::vector<float>& values = parameters.of(parameter);
+    const auto bad = std::find_if(values.begin(), values.end(), [&](float value) {
+      return !(value >= static_cast<float>(allowed.low) && value <= static_cast<float>(allowed.high));
+    });
+    if (bad == values.end() || !is_stored(layer, parameter)) continue;
+    throw UserError(fmt::format("{}: tensor \"{}.{}\", index {}: {}; allowed: {} to {}", file.path().string(),
+                                layer.name, name_of(kind_of(parameter)), bad - values.begin(), *bad, allowed.low,
+                                allowed.high));
+  }
 }
 
 void check_delays(const SafetensorsReader& file, const LayerSpec& layer, const std::vector<float>& delays) {
@@ -141,9 +153,9 @@ Parameters read_parameters(const SafetensorsReader& file, const NetworkSpec& net
                     values = file.read(name, shape);
                   });
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
-    check_decays(file, network.layers[l], parameters.layers[l].decay);
+    check_constants(file, network.layers[l], parameters.layers[l]);
     check_delays(file, network.layers[l], parameters.layers[l].delay);
-    parameters.layers[l].decay.resize(network.layers[l].size, 0.0F);  // a linear layer has none in the file
+    parameters.layers[l].decay.resize(network.layers[l].size, 0.0F);  // where the file has none
   }
   return parameters;
 }
@@ -195,9 +207,12 @@ MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkS
   std::vector<std::string> left;
   const auto take = [&](std::size_t l, const std::string& name, const Shape& shape, std::vector<float>& values) {
     const LayerSpec& layer = network.layers[l];
-    const Range drawn = layer.decay_given ? layer.decay : layer.tau_mem_ms;
-    if (&values == &parameters.layers[l].decay && drawn.low == drawn.high) return;
-    if (&values == &parameters.layers[l].delay && layer.delay_steps.low == layer.delay_steps.high) return;
+    // A constant that is one number in the configuration is not taken from elsewhere.
+    for (const NeuronParameter parameter : kNeuronParameters) {
+      if (&values == &parameters.layers[l].of(parameter) && layer.initial(parameter).one() && !layer.learns(parameter))
+        return;
+    }
+    if (&values == &parameters.layers[l].delay && layer.delay_steps.one()) return;
     const TensorInfo* tensor = file.find(name);
     if (!tensor) return left.push_back(name + " (not in the file)");
     if (tensor->shape != shape) {
@@ -214,7 +229,7 @@ MatchedLayers copy_matching_layers(const SafetensorsReader& file, const NetworkS
                                 file.path().string(), fmt::join(left, ", ")));
   }
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
-    check_decays(file, network.layers[l], parameters.layers[l].decay);
+    check_constants(file, network.layers[l], parameters.layers[l]);
     check_delays(file, network.layers[l], parameters.layers[l].delay);
   }
   result.text = fmt::format("{}: taken: {}", file.path().string(), fmt::join(taken, ", "));

@@ -24,10 +24,12 @@ constexpr double kUsualActivity = 0.02;
 double share_in_window(double spiking, LayerSpec layer) {
   const auto above = [](double deviations) { return 0.5 * std::erfc(deviations / std::sqrt(2.0)); };
   if (spiking <= 0.0) return 0.0;
-  constexpr float kAnyDecay = 0.9f;
   layer.size = 1;
-  const auto window = neuron_constants<double>(layer, {&kAnyDecay, 1}, std::nan(""));  // cut to the surrogate's support
-  const double low = window.window_low[0] / layer.threshold, high = window.window_high[0] / layer.threshold;
+  const auto constants =
+      neuron_constants<double>(layer, {}, std::nan(""));  // the window cut to the surrogate's support
+  const double threshold = constants[NeuronConstant::threshold][0];
+  const double low = constants[NeuronConstant::window_low][0] / threshold;
+  const double high = constants[NeuronConstant::window_high][0] / threshold;
   double least = 0.0, most = 40.0;  // the threshold in standard deviations
   for (int i = 0; i < 60; ++i) {
     const double middle = (least + most) / 2.0;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <spikeloom/network.hpp>
+#include "network/neuron_constants.hpp"
 
 namespace spikeloom::kernels {
 
@@ -27,15 +28,11 @@ inline constexpr std::uint8_t kActive = 0x80;
 /// has width / 2 words, and unpacks into registers of neighbouring columns.
 using Bf16Pair = std::uint32_t;
 
-/// Constants of a tile's neurons, `width` floats each; padded columns have threshold, window_low = +inf and decay = 0.
+/// Constants of a tile's neurons, `width` floats each; padded columns have threshold and window +inf and all else 0.
 struct TileConstants {
-  const float* decay;
-  const float* gain;
-  const float* threshold;
-  const float* spiked_slope;
-  const float* spiked_offset;
-  const float* window_low;
-  const float* window_high;
+  const float* columns[kNeuronConstants] = {};
+  const float*& operator[](NeuronConstant which) { return columns[static_cast<int>(which)]; }
+  const float* operator[](NeuronConstant which) const { return columns[static_cast<int>(which)]; }
 };
 
 /// Where a sample's input comes from: spikes (ids of step t are ids[offsets[t]] .. ids[offsets[t+1]]) times `weights`,
@@ -48,8 +45,16 @@ struct TileInput {
   const std::uint32_t* ids = nullptr;
   const float* currents = nullptr;
   std::ptrdiff_t current_stride = 0;
-  const Bf16Pair* half_weights = nullptr;  // if set, read in place of `weights` (forward_spiking, width 32 or 64)
+  const Bf16Pair* half_weights = nullptr;  // if set, read in place of `weights` (spiking layers, width 32 or 64)
   float spike_value = 1.0f;                // what a spike counts: factor of the sum of the rows of `weights`
+};
+
+/// What a recurrent layer's own spikes of the step before add, once all are known: `weights` (neurons of the layer,
+/// width), lists of the same sample as in TileInput. Without weights there is nothing.
+struct OwnInput {
+  const float* weights = nullptr;
+  const std::uint32_t* offsets = nullptr;
+  const std::uint32_t* ids = nullptr;
 };
 
 /// Lists that the forward pass writes for one sample: counts[t] entries of step t, then codes and membranes of all
@@ -59,10 +64,6 @@ struct TraceOut {
   std::uint8_t* codes;
   float* membranes;
 };
-
-/// All steps of one sample of a tile of LIF neurons. Returns the number of entries.
-std::size_t forward_spiking(int width, const TileInput& input, const TileConstants& constants, int steps,
-                            const TraceOut& out);
 
 /// All steps of one sample of a tile of leaky integrators: writes u to membrane[t * stride + column].
 void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
@@ -88,12 +89,6 @@ struct StepOut {
   float* membranes;
   std::uint64_t* spiked;
 };
-
-/// One step of many samples of a tile of LIF neurons: bias plus current, plus the rows of the recurrent weights in
-/// ascending id. `carry` (samples, width) is what the membranes hand on from step to step, 0 before the first. Returns
-/// the number of entries.
-std::size_t forward_step(int width, const StepInput& input, const TileConstants& constants, int samples, float* carry,
-                         const StepOut& out);
 
 /// h(u - threshold) of `count` membranes; no window.
 void surrogate_derivatives(const SurrogateSpec& surrogate, float threshold, const float* membranes, std::size_t count,
@@ -125,15 +120,6 @@ struct TraceIn {
   const float* membranes = nullptr;  // only with the gradient through the reset
 };
 
-/// Delta recursion of one sample of a tile of LIF neurons, backwards in time. `spike_gradient` holds dLoss/ds of the
-/// active entries, in list order; `rate_gradient` (width) is added to each. Writes k delta[t] to rows[t * stride +
-/// column] and adds its sum over t, last step first, to bias_gradient. `spike_masks` (steps) and, with trace.membranes,
-/// `jumps` (steps * width) are scratch. With `half_rows` (steps, width / 2), k delta is written there, as bf16, and
-/// `rows` is scratch too.
-void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
-                      const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
-                      std::uint64_t* spike_masks, float* jumps, Bf16Pair* half_rows = nullptr);
-
 /// The entries of one step of many samples in the tile's lists: of sample s the counts[s * count_stride] from first[s]
 /// on.
 struct StepEntries {
@@ -145,15 +131,67 @@ struct StepEntries {
   const float* membranes = nullptr;  // only with the gradient through the reset
 };
 
-/// One step of the delta recursion of many samples of a tile of LIF neurons. `spike_gradient` holds dLoss/ds of the
-/// step's active entries, sample after sample, all of it but `rate_gradient` (width). `delta` (samples, width) is
-/// delta[t + 1] on entry and delta[t] on return; k delta[t] goes to rows[s * stride + column]. `spike_masks` (samples)
-/// and, with entries.membranes, `jumps` (samples * width) are scratch.
-void backward_step(int width, const TileConstants& constants, const StepEntries& entries, const float* spike_gradient,
-                   const float* rate_gradient, int samples, float* delta, float* rows, std::ptrdiff_t stride,
-                   std::uint64_t* spike_masks, float* jumps);
+/// Where the delta recursion of one sample goes: rows[t * stride + column] is k delta[t], that is dLoss/dI[t];
+/// `bias_gradient` (width) gets its sum over t, last step first, added. With `half_rows` (steps, width / 2), k delta is
+/// written there, as bf16, and `rows` is scratch. `spike_masks` (steps) and `drives` (states of the model, steps,
+/// width) are scratch.
+struct DeltaOut {
+  float* rows;
+  std::ptrdiff_t stride;
+  float* bias_gradient;
+  std::uint64_t* spike_masks;
+  float* drives;
+  Bf16Pair* half_rows = nullptr;
+};
 
-/// backward_spiking for leaky integrators: `rows` holds dLoss/du[t] on entry and k delta[t] on return.
+/// For constants that are learned: the states as `retrace` made them, and dLoss/d(constant) of the sample, written.
+struct ConstantGradients {
+  const float* states;  // (steps, states of the model and 1 for the input, width)
+  float* sums;          // (kNeuronConstants, width)
+};
+
+/// The kernels of a model of spiking neurons (network/models): one translation unit each, in neurons/.
+struct SpikingKernels {
+  int states;        // numbers that a neuron hands on from step to step
+  int first_driven;  // see network/models/lif.inl.hpp
+
+  /// All steps of one sample of a tile. Returns the number of entries.
+  std::size_t (*forward)(int width, const TileInput& input, const TileConstants& constants, int steps,
+                         const TraceOut& out);
+
+  /// One step of many samples: bias plus current, plus the rows of the recurrent weights in ascending id. `carry`
+  /// (samples, states, width) is what neurons hand on from step to step, 0 before the first. Returns the number of
+  /// entries.
+  std::size_t (*forward_step)(int width, const StepInput& input, const TileConstants& constants, int samples,
+                              float* carry, const StepOut& out);
+
+  /// The states of one sample once more, its spikes being known (`spike_masks`, one per step): writes
+  /// the states and, last, the input current to `states` (steps, states + 1, width).
+  void (*retrace)(int width, const TileInput& input, const OwnInput& own, const TileConstants& constants, int steps,
+                  const std::uint64_t* spike_masks, float* states);
+
+  /// Delta recursion of one sample, backwards in time. `spike_gradient` holds dLoss/ds of the active entries, in list
+  /// order; `rate_gradient` (width) is added to each. With trace.membranes the gradient goes through the reset too;
+  /// with `learned`, to the constants.
+  void (*backward)(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
+                   const float* rate_gradient, int steps, const DeltaOut& out, const ConstantGradients* learned);
+
+  /// One step of it for many samples. `spike_gradient` holds dLoss/ds of the step's active entries, sample after
+  /// sample, all of it but `rate_gradient` (width). `later` (samples, states, width) is dLoss/d(handed on) of this step
+  /// on entry and of the step before on return; k delta[t] goes to rows[s * stride + column]. `spike_masks` (samples)
+  /// and `drives` (states, samples, width) are scratch.
+  void (*backward_step)(int width, const TileConstants& constants, const StepEntries& entries,
+                        const float* spike_gradient, const float* rate_gradient, int samples, float* later, float* rows,
+                        std::ptrdiff_t stride, std::uint64_t* spike_masks, float* drives);
+};
+
+const SpikingKernels& spiking_kernels(NeuronKind neuron);
+
+/// spike_masks[t] = the spikes of step t as bits, from a sample's entries.
+void masks_of_spikes(const TraceIn& trace, int steps, std::uint64_t* spike_masks);
+
+/// The delta recursion of leaky integrators: `rows` holds dLoss/du[t] on entry and k delta[t] on return, whose sum over
+/// t, last step first, is added to `bias_gradient`.
 void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride,
                        float* bias_gradient);
 

@@ -50,6 +50,7 @@ HWY_INLINE LaneMask operator<=(Lanes a, Lanes b) { return {hn::Le(a.v, b.v)}; }
 HWY_INLINE LaneMask operator&(LaneMask a, LaneMask b) { return {hn::And(a.m, b.m)}; }
 HWY_INLINE Lanes mul_add(Lanes a, Lanes b, Lanes c) { return {hn::MulAdd(a.v, b.v, c.v)}; }
 HWY_INLINE Lanes select(LaneMask mask, Lanes yes, Lanes no) { return {hn::IfThenElse(mask.m, yes.v, no.v)}; }
+HWY_INLINE Lanes only(LaneMask mask, Lanes a) { return {hn::IfThenElseZero(mask.m, a.v)}; }
 HWY_INLINE Lanes abs_of(Lanes a) { return {hn::Abs(a.v)}; }
 HWY_INLINE Lanes max_of(Lanes a, Lanes b) { return {hn::Max(a.v, b.v)}; }
 
@@ -58,6 +59,9 @@ HWY_INLINE Lanes max_of(Lanes a, Lanes b) { return {hn::Max(a.v, b.v)}; }
 HWY_INLINE Lanes flush_tiny(Lanes a) {
   return {hn::IfThenElseZero(hn::Ge(hn::Abs(a.v), hn::Set(Floats(), 1e-30f)), a.v)};
 }
+
+/// One neuron, where a register for it would cost more than it saves.
+HWY_INLINE float mul_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 /// The mask as bits, lane 0 lowest.
 HWY_INLINE std::uint64_t bits_of(LaneMask mask) {

@@ -83,5 +83,13 @@ void expand_rows(const std::uint8_t* counts, int steps, std::uint32_t* entry_row
   HWY_DYNAMIC_DISPATCH(ExpandRows)(counts, steps, entry_rows);
 }
 
+void masks_of_spikes(const TraceIn& trace, int steps, std::uint64_t* spike_masks) {
+  std::fill_n(spike_masks, steps, 0);
+  for (std::size_t entry = 0; entry < trace.entries; ++entry) {
+    const std::uint8_t code = trace.codes[entry];
+    spike_masks[trace.entry_rows[entry]] |= std::uint64_t{(code & kSpiked) != 0} << (code & kColumnBits);
+  }
+}
+
 }  // namespace spikeloom::kernels
 #endif

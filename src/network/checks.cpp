@@ -7,6 +7,7 @@
 #include <set>
 
 #include <spikeloom/error.hpp>
+#include "network/parameters.hpp"
 #include "network/settings.hpp"
 
 namespace spikeloom {
@@ -15,33 +16,24 @@ namespace {
 std::string layer_key(std::size_t layer, std::string_view name) { return fmt::format("layers.{}.{}", layer, name); }
 
 /// Position in a stack: spiking layers, then a leaky integrator, then a linear one.
-int rank_of(NeuronKind kind) {
-  switch (kind) {
-    case NeuronKind::lif:
-      return 0;
-    case NeuronKind::leaky_integrator:
-      return 1;
-    case NeuronKind::linear:
-      return 2;
-  }
-  throw InternalError("unknown neuron");
+int rank_of(NeuronKind kind) { return kind == NeuronKind::linear ? 2 : kind == NeuronKind::leaky_integrator ? 1 : 0; }
+
+/// The value that a choice of the layer has in the settings table.
+std::string chosen(const LayerSpec& layer, std::string_view setting) {
+  return std::get<std::string>(*find_setting("layers", setting)->get(Configuration{}, &layer));
 }
 
-std::string_view neuron_name(NeuronKind kind) {
-  constexpr std::string_view kNames[] = {"lif", "li", "linear"};
-  return kNames[rank_of(kind)];
-}
+std::string neuron_name(const LayerSpec& layer) { return chosen(layer, "neuron"); }
 
 std::optional<Conflict> check_order(const NetworkSpec& network) {
   for (std::size_t i = 1; i < network.layers.size(); ++i) {
     const LayerSpec& layer = network.layers[i];
     const LayerSpec& below = network.layers[i - 1];
     if (rank_of(below.neuron) == 0 || rank_of(layer.neuron) > rank_of(below.neuron)) continue;
-    return Conflict{
-        {layer_key(i, "neuron"), layer_key(i - 1, "neuron")},
-        fmt::format(
-            "layer {} ({}) follows layer {} ({}): lif layers come first, then at most one li, then at most one linear",
-            layer.name, neuron_name(layer.neuron), below.name, neuron_name(below.neuron))};
+    return Conflict{{layer_key(i, "neuron"), layer_key(i - 1, "neuron")},
+                    fmt::format("layer {} ({}) follows layer {} ({}): layers that spike come first, then at most one "
+                                "li, then at most one linear",
+                                layer.name, neuron_name(layer), below.name, neuron_name(below))};
   }
   return std::nullopt;
 }
@@ -127,10 +119,41 @@ std::optional<Conflict> check_recurrence(const NetworkSpec& network) {
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const LayerSpec& layer = network.layers[i];
     if (!layer.recurrent || layer.spiking()) continue;
-    return Conflict{
-        {layer_key(i, "recurrent"), layer_key(i, "neuron")},
-        fmt::format("layers.{0}: recurrent = true needs a layer that spikes (neuron = \"lif\"), but {0} is {1}",
-                    layer.name, neuron_name(layer.neuron))};
+    return Conflict{{layer_key(i, "recurrent"), layer_key(i, "neuron")},
+                    fmt::format("layers.{0}: recurrent = true needs a layer that spikes (neuron = \"lif\" or another "
+                                "model), but {0} is {1}",
+                                layer.name, neuron_name(layer))};
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> check_neurons(const NetworkSpec& network) {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    const std::string neuron = neuron_name(layer);
+    for (const NeuronParameter parameter : layer.learn) {
+      if (layer.spiking() && has_constant(layer.neuron, parameter)) continue;
+      return Conflict{{layer_key(i, "learn"), layer_key(i, "neuron")},
+                      fmt::format("layers.{}.learn: {} neurons have no {} to learn", layer.name, neuron,
+                                  name_of(kind_of(parameter)))};
+    }
+    if (layer.neuron == NeuronKind::alif && layer.reset_gradient) {
+      return Conflict{{layer_key(i, "reset_gradient"), layer_key(i, "neuron")},
+                      fmt::format("layers.{}.reset_gradient = true: alif holds its reset constant in the backward pass",
+                                  layer.name)};
+    }
+    if (layer.neuron == NeuronKind::se_adlif && layer.reset == ResetKind::subtract_after_decay) {
+      return Conflict{{layer_key(i, "reset"), layer_key(i, "neuron")},
+                      fmt::format("layers.{}.reset = \"subtract_after_decay\": se_adlif couples to the membrane that "
+                                  "the reset leaves; allowed: zero, subtract, none",
+                                  layer.name)};
+    }
+    if (layer.neuron == NeuronKind::integrate_and_fire && layer.input_scaling == InputScaling::leak) {
+      return Conflict{{layer_key(i, "input_scaling"), layer_key(i, "neuron")},
+                      fmt::format("layers.{}.input_scaling = \"leak\": if neurons do not leak, so their input would "
+                                  "be 0; allowed: none",
+                                  layer.name)};
+    }
   }
   return std::nullopt;
 }
@@ -164,7 +187,7 @@ std::optional<Conflict> check_activity(const NetworkSpec& network) {
       return Conflict{
           {layer_key(i, "rescue_active"), layer_key(i, "surrogate")},
           fmt::format("layers.{}.rescue_active widens the window of a surrogate that has no end of its own: "
-                      "it needs neuron = \"lif\" and surrogate = \"superspike\" or \"arctan\"",
+                      "it needs neurons that spike and surrogate = \"superspike\" or \"arctan\"",
                       layer.name)};
     }
   }
@@ -185,7 +208,7 @@ std::optional<Conflict> check_outgoing(const NetworkSpec& network) {
       if (!given) continue;
       if (!layer.spiking()) {
         return conflict(setting, "neuron",
-                        fmt::format("needs a layer that spikes, but {} is {}", layer.name, neuron_name(layer.neuron)));
+                        fmt::format("needs a layer that spikes, but {} is {}", layer.name, neuron_name(layer)));
       }
       if (i + 1 == network.layers.size())
         return conflict(setting, "name", fmt::format("needs a layer after {}, which is the last one", layer.name));
@@ -241,8 +264,8 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
 
 std::optional<Conflict> find_conflict(const NetworkSpec& network) {
   if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
-  for (const auto check : {check_values, check_names, check_order, check_inputs, check_recurrence, check_rates,
-                           check_activity, check_outgoing}) {
+  for (const auto check : {check_values, check_names, check_order, check_inputs, check_recurrence, check_neurons,
+                           check_rates, check_activity, check_outgoing}) {
     if (auto conflict = check(network)) return conflict;
   }
   return std::nullopt;
@@ -254,16 +277,16 @@ std::optional<Conflict> find_conflict(const LossSpec& loss, const NetworkSpec& n
   if (loss.kind == LossKind::cross_entropy && last.spiking()) {
     return Conflict{{"loss.kind", last_key},
                     fmt::format("loss.kind = \"cross_entropy\" needs a last layer that does not spike (neuron = \"li\" "
-                                "or \"linear\"), but {} is lif; "
+                                "or \"linear\"), but {} is {}; "
                                 "for spikes there are spike_count and squared_error",
-                                last.name)};
+                                last.name, neuron_name(last))};
   }
   if (loss.kind == LossKind::spike_count && !last.spiking()) {
     return Conflict{
         {"loss.kind", last_key},
         fmt::format("loss.kind = \"spike_count\" needs a last layer that spikes (neuron = \"lif\"), but {} is {}; "
                     "for membranes there are cross_entropy and squared_error",
-                    last.name, neuron_name(last.neuron))};
+                    last.name, neuron_name(last))};
   }
   const bool counted = loss.decision == DecisionKind::automatic || loss.decision == DecisionKind::sum ||
                        loss.decision == DecisionKind::mean;

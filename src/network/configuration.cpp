@@ -70,9 +70,13 @@ class Loader {
       throw UserError(fmt::format("{}: {}.size is missing: the number of neurons is required", at_line(section.line),
                                   shown_layer(index)));
     }
-    if (given(fmt::format("layers.{}.decay", index)) && given(fmt::format("layers.{}.tau_mem_ms", index))) {
-      throw UserError(fmt::format("{}: {} has both decay and tau_mem_ms; give one of them",
-                                  places_.at(fmt::format("layers.{}.decay", index)), shown_layer(index)));
+    constexpr std::pair<const char*, const char*> kEither[] = {
+        {"decay", "tau_mem_ms"}, {"decay_syn", "tau_syn_ms"}, {"decay_adapt", "tau_adapt_ms"}};
+    for (const auto& [decay, tau] : kEither) {
+      const std::string key = fmt::format("layers.{}.{}", index, decay);
+      if (!given(key) || !given(fmt::format("layers.{}.{}", index, tau))) continue;
+      throw UserError(
+          fmt::format("{}: {} has both {} and {}; give one of them", places_.at(key), shown_layer(index), decay, tau));
     }
   }
 
@@ -198,14 +202,42 @@ class Loader {
     network.channels = (data.channels + data.channel_bin - 1) / data.channel_bin;
     for (std::size_t i = 0; i < network.layers.size(); ++i) {
       LayerSpec& layer = network.layers[i];
-      if (!layer.decay_given)
-        layer.decay = {std::exp(-data.step_ms / layer.tau_mem_ms.low), std::exp(-data.step_ms / layer.tau_mem_ms.high)};
+      fill_neuron(layer, [&](const char* key) { return given(fmt::format("layers.{}.{}", i, key)); });
+      for (TimeConstant* constant : {&layer.membrane, &layer.synapse, &layer.adaptation}) {
+        const Range& tau = constant->tau_ms;
+        if (!constant->decay_given)
+          constant->decay = {std::exp(-data.step_ms / tau.low), std::exp(-data.step_ms / tau.high)};
+      }
       if (layer.activity_target > 0.0 && !given(fmt::format("layers.{}.init_rate", i)))
         layer.init_rate = layer.activity_target;
       fill_surrogate(layer.surrogate, given(fmt::format("layers.{}.surrogate_beta", i)),
                      given(fmt::format("layers.{}.window", i)));
     }
     if (configuration_.data.classes == 0 && !network.layers.empty()) configuration_.data.classes = network.outputs();
+  }
+
+  /// Defaults that depend on the neuron, as its authors have them.
+  template <class Given>
+  static void fill_neuron(LayerSpec& layer, const Given& given) {
+    const NeuronKind neuron = layer.neuron;
+    const bool adlif = neuron == NeuronKind::adlif || neuron == NeuronKind::se_adlif;
+    const auto between_steps = [](double low, double high) {
+      return TimeConstant{true, {std::exp(-1.0 / low), std::exp(-1.0 / high)}, {}};
+    };
+    if (neuron == NeuronKind::integrate_and_fire && !given("decay") && !given("tau_mem_ms"))
+      layer.membrane = {true, 1.0, {}};
+    if ((neuron == NeuronKind::alif || neuron == NeuronKind::adlif) && !given("reset"))
+      layer.reset = ResetKind::subtract;
+    if (!adlif) return;
+    if (!given("decay") && !given("tau_mem_ms")) layer.membrane = between_steps(5.0, 25.0);
+    if (!given("decay_adapt") && !given("tau_adapt_ms")) layer.adaptation = between_steps(30.0, 120.0);
+    if (!given("adapt_membrane")) layer.adapt_membrane = {neuron == NeuronKind::adlif ? -1.0 : 0.0, 1.0};
+    if (!given("adapt_spike")) layer.adapt_spike = {0.0, 2.0};
+    if (!given("input_scaling")) layer.input_scaling = InputScaling::leak;
+    if (!given("learn")) {
+      layer.learn = {NeuronParameter::decay, NeuronParameter::decay_adapt, NeuronParameter::adapt_membrane,
+                     NeuronParameter::adapt_spike};
+    }
   }
 
   static void fill_surrogate(SurrogateSpec& surrogate, bool beta_given, bool window_given) {

@@ -10,17 +10,32 @@
 namespace spikeloom {
 namespace {
 
-/// Decay per neuron, drawn uniformly where the layer gives a range (of decays, or of time constants).
-std::vector<float> draw_decays(const NetworkSpec& network, const LayerSpec& layer, std::uint64_t seed) {
-  const RandomStream random(seed, "decay/" + layer.name);
-  const Range range = layer.decay_given ? layer.decay : layer.tau_mem_ms;
-  std::vector<float> decay(layer.size);
-  for (int j = 0; j < layer.size; ++j) {
-    const double drawn =
-        range.low == range.high ? range.low : range.low + (range.high - range.low) * random.uniform_at(j);
-    decay[j] = static_cast<float>(layer.decay_given ? drawn : exponential(-network.step_ms / drawn));
+const TimeConstant* time_constant_of(const LayerSpec& layer, NeuronParameter parameter) {
+  switch (parameter) {
+    case NeuronParameter::decay:
+      return &layer.membrane;
+    case NeuronParameter::decay_syn:
+      return &layer.synapse;
+    case NeuronParameter::decay_adapt:
+      return &layer.adaptation;
+    default:
+      return nullptr;
   }
-  return decay;
+}
+
+/// A constant per neuron, drawn uniformly where the layer gives a range (of decays or of time constants).
+std::vector<float> draw_constants(const NetworkSpec& network, const LayerSpec& layer, NeuronParameter parameter,
+                                  std::uint64_t seed) {
+  const RandomStream random(seed, std::string(name_of(kind_of(parameter))) + "/" + layer.name);
+  const TimeConstant* time = time_constant_of(layer, parameter);
+  const bool from_tau = time && !time->decay_given;
+  const Range range = from_tau ? time->tau_ms : layer.initial(parameter);
+  std::vector<float> numbers(layer.size);
+  for (int j = 0; j < layer.size; ++j) {
+    const double drawn = range.one() ? range.low : range.low + (range.high - range.low) * random.uniform_at(j);
+    numbers[j] = static_cast<float>(from_tau ? exponential(-network.step_ms / drawn) : drawn);
+  }
+  return numbers;
 }
 
 /// Delay per neuron, every whole number of the layer's range as likely.
@@ -138,15 +153,67 @@ int NetworkSpec::inputs_of(std::size_t layer) const {
 }
 
 std::string_view name_of(ParameterKind kind) {
-  switch (kind) {
-    case ParameterKind::weight:
-      return "weight";
-    case ParameterKind::recurrent_weight:
-      return "recurrent_weight";
-    case ParameterKind::bias:
-      return "bias";
+  constexpr std::string_view kNames[] = {"weight",      "recurrent_weight", "bias",           "decay",      "decay_syn",
+                                         "decay_adapt", "threshold",        "adapt_membrane", "adapt_spike"};
+  return kNames[static_cast<int>(kind)];
+}
+
+ParameterKind kind_of(NeuronParameter parameter) {
+  return static_cast<ParameterKind>(static_cast<int>(ParameterKind::decay) + static_cast<int>(parameter));
+}
+
+bool has_constant(NeuronKind neuron, NeuronParameter parameter) {
+  const bool adapts = neuron == NeuronKind::adlif || neuron == NeuronKind::se_adlif;
+  switch (parameter) {
+    case NeuronParameter::decay:
+      return neuron != NeuronKind::linear && neuron != NeuronKind::integrate_and_fire;
+    case NeuronParameter::decay_syn:
+      return neuron == NeuronKind::cuba_lif;
+    case NeuronParameter::decay_adapt:
+    case NeuronParameter::adapt_spike:
+      return adapts || neuron == NeuronKind::alif;
+    case NeuronParameter::threshold:
+      return neuron < NeuronKind::leaky_integrator;
+    case NeuronParameter::adapt_membrane:
+      return adapts;
   }
-  throw InternalError("unknown parameter");
+  throw InternalError("unknown neuron parameter");
+}
+
+const Range& LayerSpec::initial(NeuronParameter parameter) const {
+  switch (parameter) {
+    case NeuronParameter::decay:
+      return membrane.decay;
+    case NeuronParameter::decay_syn:
+      return synapse.decay;
+    case NeuronParameter::decay_adapt:
+      return adaptation.decay;
+    case NeuronParameter::threshold:
+      return threshold;
+    case NeuronParameter::adapt_membrane:
+      return adapt_membrane;
+    case NeuronParameter::adapt_spike:
+      return adapt_spike;
+  }
+  throw InternalError("unknown neuron parameter");
+}
+
+Range limits_of(const LayerSpec& layer, NeuronParameter parameter) {
+  const Range& given = layer.initial(parameter);
+  if (!given.one()) return given;
+  switch (parameter) {
+    case NeuronParameter::decay:
+    case NeuronParameter::decay_syn:
+    case NeuronParameter::decay_adapt:
+      return {0.0, 1.0};
+    case NeuronParameter::threshold:
+      return {0.1 * given.low, 10.0 * given.low};
+    case NeuronParameter::adapt_membrane:
+      return {std::min(layer.neuron == NeuronKind::adlif ? -1.0 : 0.0, given.low), std::max(1.0, given.low)};
+    case NeuronParameter::adapt_spike:
+      return {0.0, std::max(2.0, 10.0 * given.low)};
+  }
+  throw InternalError("unknown neuron parameter");
 }
 
 bool has_parameter(const LayerSpec& layer, ParameterKind kind) {
@@ -157,32 +224,29 @@ bool has_parameter(const LayerSpec& layer, ParameterKind kind) {
       return layer.recurrent;
     case ParameterKind::bias:
       return layer.bias;
+    default:
+      return std::any_of(layer.learn.begin(), layer.learn.end(), [&](NeuronParameter parameter) {
+        return kind_of(parameter) == kind && has_constant(layer.neuron, parameter);
+      });
   }
-  throw InternalError("unknown parameter");
+}
+
+bool is_stored(const LayerSpec& layer, NeuronParameter parameter) {
+  if (!has_constant(layer.neuron, parameter)) return false;
+  const bool is_decay = parameter != NeuronParameter::threshold && parameter != NeuronParameter::adapt_membrane &&
+                        parameter != NeuronParameter::adapt_spike;
+  return is_decay || layer.learns(parameter) || !layer.initial(parameter).one();
 }
 
 std::size_t parameter_columns(const NetworkSpec& network, std::size_t layer, ParameterKind kind) {
-  switch (kind) {
-    case ParameterKind::weight:
-      return static_cast<std::size_t>(network.inputs_of(layer));
-    case ParameterKind::recurrent_weight:
-      return static_cast<std::size_t>(network.layers[layer].size);
-    case ParameterKind::bias:
-      return 1;
-  }
-  throw InternalError("unknown parameter");
+  if (kind == ParameterKind::weight) return static_cast<std::size_t>(network.inputs_of(layer));
+  return kind == ParameterKind::recurrent_weight ? static_cast<std::size_t>(network.layers[layer].size) : 1;
 }
 
 std::vector<float>& LayerParameters::of(ParameterKind kind) {
-  switch (kind) {
-    case ParameterKind::weight:
-      return weight;
-    case ParameterKind::recurrent_weight:
-      return recurrent_weight;
-    case ParameterKind::bias:
-      return bias;
-  }
-  throw InternalError("unknown parameter");
+  std::vector<float>* const all[] = {&weight,      &recurrent_weight, &bias,           &decay,      &decay_syn,
+                                     &decay_adapt, &threshold,        &adapt_membrane, &adapt_spike};
+  return *all[static_cast<int>(kind)];
 }
 
 Parameters initial_parameters(const NetworkSpec& network, std::uint64_t seed) {
@@ -193,7 +257,10 @@ Parameters initial_parameters(const NetworkSpec& network, std::uint64_t seed) {
     numbers.weight = draw_weights(layer, static_cast<std::size_t>(network.inputs_of(l)), seed);
     if (layer.recurrent) numbers.recurrent_weight = draw_recurrent_weights(layer, seed);
     if (layer.bias) numbers.bias.assign(layer.size, 0.0F);
-    numbers.decay = draw_decays(network, layer, seed);
+    for (const NeuronParameter parameter : kNeuronParameters) {
+      if (is_stored(layer, parameter) || parameter == NeuronParameter::decay)
+        numbers.of(parameter) = draw_constants(network, layer, parameter, seed);
+    }
     if (layer.delayed()) numbers.delay = draw_delays(layer, seed);
   }
   return parameters;

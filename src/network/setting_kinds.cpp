@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "network/parameters.hpp"
+
 namespace spikeloom::setting_kinds {
 namespace {
 
@@ -181,22 +183,88 @@ Setting fold() {
   return setting;
 }
 
-Setting membrane_constant(bool decay, Limits limits) {
+namespace {
+
+/// "a number from 0 to 1, or [low, high] within".
+std::string one_or_range(const Limits& limits) {
+  return fmt::format("a number {}, or [low, high] within", limits.text());
+}
+
+std::optional<Range> as_one_or_range(const SettingValue& value, const Limits& limits) {
+  std::optional<Range> range = as_pair(value);
+  if (const std::optional<double> one = as_number(value)) range = *one;
+  if (!range || !limits.contain(range->low) || !limits.contain(range->high) || range->low > range->high)
+    return std::nullopt;
+  return range;
+}
+
+SettingValue to_value(const Range& range) {
+  if (range.one()) return range.low;
+  return std::vector<double>{range.low, range.high};
+}
+
+}  // namespace
+
+Setting time_constant(Place<LayerSpec, TimeConstant> place, bool decay, Limits limits) {
   Setting setting;
-  setting.allowed = fmt::format("a number {}, or [low, high] within", limits.text());
+  setting.allowed = one_or_range(limits);
   setting.set = [=](const SettingTarget& target, const SettingValue& value) {
-    std::optional<Range> range = as_pair(value);
-    if (const std::optional<double> one = as_number(value)) range = Range{*one, *one};
-    if (!range || !limits.contain(range->low) || !limits.contain(range->high) || range->low > range->high) return false;
-    target.layer->decay_given = decay;
-    (decay ? target.layer->decay : target.layer->tau_mem_ms) = *range;
+    const std::optional<Range> range = as_one_or_range(value, limits);
+    if (!range) return false;
+    TimeConstant& constant = place.in(*target.layer);
+    constant.decay_given = decay;
+    (decay ? constant.decay : constant.tau_ms) = *range;
     return true;
   };
   setting.get = [=](const Configuration&, const LayerSpec* layer) -> std::optional<SettingValue> {
-    if (layer->decay_given != decay) return std::nullopt;
-    const Range& range = decay ? layer->decay : layer->tau_mem_ms;
-    if (range.low == range.high) return range.low;
-    return std::vector<double>{range.low, range.high};
+    const TimeConstant& constant = place.in(*layer);
+    if (constant.decay_given != decay) return std::nullopt;
+    return to_value(decay ? constant.decay : constant.tau_ms);
+  };
+  return setting;
+}
+
+Setting neuron_constant(Place<LayerSpec, Range> place, Limits limits) {
+  Setting setting;
+  setting.allowed = one_or_range(limits);
+  setting.set = [=](const SettingTarget& target, const SettingValue& value) {
+    const std::optional<Range> range = as_one_or_range(value, limits);
+    if (range) place.in(*target.layer) = *range;
+    return range.has_value();
+  };
+  setting.get = [=](const Configuration&, const LayerSpec* layer) -> std::optional<SettingValue> {
+    return to_value(place.in(*layer));
+  };
+  return setting;
+}
+
+Setting learned_constants() {
+  Setting setting;
+  std::vector<std::string> names;
+  for (const NeuronParameter parameter : kNeuronParameters) names.emplace_back(name_of(kind_of(parameter)));
+  setting.allowed = "a list of different ones of " + joined(names);
+  setting.set = [=](const SettingTarget& target, const SettingValue& value) {
+    std::vector<std::string> given;
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+      given = *texts;
+    } else if (const auto* empty = std::get_if<std::vector<double>>(&value); !empty || !empty->empty()) {
+      return false;
+    }
+    std::vector<NeuronParameter> learn;
+    for (const std::string& name : given) {
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end()) return false;
+      const auto parameter = static_cast<NeuronParameter>(found - names.begin());
+      if (std::find(learn.begin(), learn.end(), parameter) != learn.end()) return false;
+      learn.push_back(parameter);
+    }
+    target.layer->learn = learn;
+    return true;
+  };
+  setting.get = [=](const Configuration&, const LayerSpec* layer) -> std::optional<SettingValue> {
+    std::vector<std::string> learned;
+    for (const NeuronParameter parameter : layer->learn) learned.push_back(names[static_cast<std::size_t>(parameter)]);
+    return learned;
   };
   return setting;
 }

@@ -143,8 +143,13 @@ Setting layer_name();
 Setting step_length();
 Setting validation();
 Setting fold();
-/// tau_mem_ms and decay: one number for the layer, or [low, high]. `decay` tells which of the two is meant.
-Setting membrane_constant(bool decay, Limits limits);
+/// tau_mem_ms and decay, and their like: one number for the layer, or [low, high]. `decay` tells which of the two is
+/// meant.
+Setting time_constant(Place<LayerSpec, TimeConstant> place, bool decay, Limits limits);
+/// One number for the layer, or [low, high].
+Setting neuron_constant(Place<LayerSpec, Range> place, Limits limits);
+/// The constants that a layer learns: a list of their names.
+Setting learned_constants();
 /// [low, high] with low <= high, both within the limits.
 Setting factor_range(Place<Configuration, Range> place, Limits limits);
 /// The inputs of a layer: a list of names.

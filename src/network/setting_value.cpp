@@ -29,7 +29,7 @@ struct ToText {
   std::string operator()(double value) const { return number_text(value); }
   std::string operator()(const std::string& value) const { return quoted(value); }
   std::string operator()(const std::vector<double>& values) const { return list_text(values, number_text); }
-  std::string operator()(const std::vector<std::string>& values) const { return list_text(values, quoted); }
+  std::string operator()(const std::vector<std::string>& texts) const { return list_text(texts, quoted); }
   std::string operator()(const SpeakerList& list) const {
     return "{speakers = " + list_text(list.speakers, [](int speaker) { return std::to_string(speaker); }) + "}";
   }

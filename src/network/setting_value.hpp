@@ -23,7 +23,7 @@ struct UnusableValue {
   bool operator==(const UnusableValue&) const = default;
 };
 
-/// Lists hold numbers only, or texts only; an empty one is a list of numbers.
+/// Lists hold numbers or texts; an empty one counts as of numbers.
 using SettingValue = std::variant<bool, std::int64_t, double, std::string, std::vector<double>,
                                   std::vector<std::string>, SpeakerList, UnusableValue>;
 

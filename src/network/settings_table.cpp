@@ -92,39 +92,82 @@ void add_neuron(std::vector<Setting>& table) {
   };
   add({"name", "", "Names the layer in --set, reports and checkpoints.", "layer1, layer2, ... by position"},
       layer_name());
-  add({"neuron", "", "lif spikes; li (leaky integrator) and linear do not, and stand last, in this order."},
-      choice(at(&LayerSpec::neuron),
-             {{"lif", NeuronKind::lif}, {"li", NeuronKind::leaky_integrator}, {"linear", NeuronKind::linear}}));
+  add({"neuron", "",
+       "lif, if (integrate-and-fire), cuba_lif, alif, adlif and se_adlif spike (docs/training.md has their equations); "
+       "li "
+       "(leaky integrator) and linear do not, and stand last, in this order."},
+      choice(at(&LayerSpec::neuron), {{"lif", NeuronKind::lif},
+                                      {"if", NeuronKind::integrate_and_fire},
+                                      {"cuba_lif", NeuronKind::cuba_lif},
+                                      {"alif", NeuronKind::alif},
+                                      {"adlif", NeuronKind::adlif},
+                                      {"se_adlif", NeuronKind::se_adlif},
+                                      {"li", NeuronKind::leaky_integrator},
+                                      {"linear", NeuronKind::linear}}));
   add({"size", "neurons", "Number of neurons; of the last layer: one per class.", "required"},
       whole_number(at(&LayerSpec::size), 1, kMany));
   add({"inputs", "",
        "Where the layer takes its spikes from: earlier layers by name, and \"data\"; its weights follow that order.",
        "the layer before, or the data"},
       layer_inputs());
+  const Limits tau{0.0, 1e9, true}, decay{0.0, 1.0};
   add({"tau_mem_ms", "ms",
-       "Membrane time constant: decay per step alpha = exp(-step_ms / tau); [low, high] draws one per neuron. lif and "
-       "li."},
-      membrane_constant(false, {0.0, 1e9, true}));
-  add({"decay", "", "Decay per step alpha, instead of tau_mem_ms; [low, high] draws one per neuron. lif and li.",
+       "Membrane time constant: decay per step alpha = exp(-step_ms / tau); [low, high] draws one per neuron. Not of "
+       "if "
+       "and linear.",
+       "200.0; adlif and se_adlif: 5 to 25 steps"},
+      time_constant(at(&LayerSpec::membrane), false, tau));
+  add({"decay", "", "Decay per step alpha, instead of tau_mem_ms; [low, high] draws one per neuron.",
        "from tau_mem_ms"},
-      membrane_constant(true, {0.0, 1.0}));
-  add({"threshold", "", "A neuron spikes when its membrane is above this. lif."},
-      number(at(&LayerSpec::threshold), {0.0, 1e6, true}));
+      time_constant(at(&LayerSpec::membrane), true, decay));
+  add({"tau_syn_ms", "ms", "Time constant of the synaptic current, likewise. cuba_lif."},
+      time_constant(at(&LayerSpec::synapse), false, tau));
+  add({"decay_syn", "", "Its decay per step, instead of tau_syn_ms. cuba_lif.", "from tau_syn_ms"},
+      time_constant(at(&LayerSpec::synapse), true, decay));
+  add({"tau_adapt_ms", "ms", "Time constant of the adaptation, likewise. alif, adlif and se_adlif.",
+       "200.0; adlif and se_adlif: 30 to 120 steps"},
+      time_constant(at(&LayerSpec::adaptation), false, tau));
+  add({"decay_adapt", "", "Its decay per step, instead of tau_adapt_ms. alif, adlif and se_adlif.",
+       "from tau_adapt_ms"},
+      time_constant(at(&LayerSpec::adaptation), true, decay));
+  add({"threshold", "",
+       "A neuron spikes when its membrane is above this; [low, high] draws one per neuron. All that spike."},
+      neuron_constant(at(&LayerSpec::threshold), {0.0, 1e6, true}));
+  add({"adapt_membrane", "",
+       "How the membrane drives the adaptation current (a); [low, high] draws one per neuron. adlif and se_adlif.",
+       "adlif: [-1.0, 1.0]; se_adlif: [0.0, 1.0]"},
+      neuron_constant(at(&LayerSpec::adapt_membrane), {-1e6, 1e6}));
+  add({"adapt_spike", "",
+       "How a spike drives the adaptation: b of adlif and se_adlif, beta of alif; [low, high] draws one per neuron.",
+       "alif: 1.8; adlif and se_adlif: [0.0, 2.0]"},
+      neuron_constant(at(&LayerSpec::adapt_spike), {-1e6, 1e6}));
+  add({"adapt_gain", "", "Factor q of what drives the adaptation. se_adlif."},
+      number(at(&LayerSpec::adapt_gain), {0.0, 1e6, true}));
+  add({"adapt_scaled", "",
+       "A spike adds 1 - decay to the adaptation, so that it is a mean of spikes, instead of 1. alif."},
+      boolean(at(&LayerSpec::adapt_scaled)));
+  add({"learn", "",
+       "Constants that training changes, one number per neuron: they stay within [low, high] where they are drawn from "
+       "it, else within what makes sense. All that spike.",
+       "[]; adlif and se_adlif: [\"decay\", \"decay_adapt\", \"adapt_membrane\", \"adapt_spike\"]"},
+      learned_constants());
   add({"reset", "",
        "What a spike does to the membrane: u to 0, u - threshold before the decay, the same after it, or nothing. "
-       "lif."},
+       "All that spike.",
+       "zero; alif and adlif: subtract"},
       choice(at(&LayerSpec::reset), {{"zero", ResetKind::zero},
                                      {"subtract", ResetKind::subtract},
                                      {"subtract_after_decay", ResetKind::subtract_after_decay},
                                      {"none", ResetKind::none}}));
-  add({"reset_gradient", "", "Lets the gradient through the reset too, instead of holding it constant. lif."},
+  add({"reset_gradient", "",
+       "Lets the gradient through the reset too, instead of holding it constant. All that spike but alif."},
       boolean(at(&LayerSpec::reset_gradient)));
   add({"input_gain", "", "Factor k of the input current."}, number(at(&LayerSpec::input_gain), {0.0, 1e6, true}));
-  add({"input_scaling", "", "leak makes k = (1 - alpha) input_gain."},
+  add({"input_scaling", "", "leak makes k = (1 - alpha) input_gain.", "none; adlif and se_adlif: leak"},
       choice(at(&LayerSpec::input_scaling), {{"none", InputScaling::none}, {"leak", InputScaling::leak}}));
   add({"bias", "", "A trained constant input per neuron, starting at 0."}, boolean(at(&LayerSpec::bias)));
   add({"recurrent", "",
-       "Weights from every neuron of the layer to every neuron of it; a spike arrives one step later. lif."},
+       "Weights from every neuron of the layer to every neuron of it; a spike arrives one step later. All that spike."},
       boolean(at(&LayerSpec::recurrent)));
 }
 
@@ -133,7 +176,7 @@ void add_learning(std::vector<Setting>& table) {
     table.push_back(entry("layers", std::move(named), std::move(kind)));
   };
   const auto surrogate = [](auto member) { return at(&LayerSpec::surrogate, member); };
-  add({"surrogate", "", "Surrogate derivative of the spike, as a function of x = membrane - threshold. lif."},
+  add({"surrogate", "", "Surrogate derivative of the spike, as a function of x = membrane - threshold."},
       choice(surrogate(&SurrogateSpec::kind), {{"superspike", SurrogateKind::superspike},
                                                {"triangle", SurrogateKind::triangle},
                                                {"box", SurrogateKind::box},
@@ -143,7 +186,7 @@ void add_learning(std::vector<Setting>& table) {
       number(surrogate(&SurrogateSpec::beta), {0.0, 1e6, true}));
   add({"surrogate_gamma", "", "Height of the triangle."}, number(surrogate(&SurrogateSpec::gamma), {0.0, 1e6, true}));
   add({"window", "thresholds",
-       "The surrogate is 0 where the membrane is not in (low, high], on top of its own support. lif.",
+       "The surrogate is 0 where the membrane is not in (low, high], on top of its own support.",
        "[0.9, inf]; triangle, box and quadratic, which bring their own: [-inf, inf]"},
       window());
   add({"init", "",
@@ -154,7 +197,7 @@ void add_learning(std::vector<Setting>& table) {
                                     {"uniform", InitKind::uniform},
                                     {"normal", InitKind::normal}}));
   add({"init_gain", "", "Factor of the initial weights."}, number(at(&LayerSpec::init_gain), {0.0, 1e6, true}));
-  add({"init_rate", "spikes per neuron and step", "Firing rate that init = \"rate\" aims at. lif."},
+  add({"init_rate", "spikes per neuron and step", "Firing rate that init = \"rate\" aims at."},
       number(at(&LayerSpec::init_rate), {0.0, 1.0, true, true}));
   add({"recurrent_init", "",
        "Initial recurrent weights: an orthogonal matrix, or normal with standard deviation 1/sqrt(size)."},
@@ -162,25 +205,25 @@ void add_learning(std::vector<Setting>& table) {
              {{"orthogonal", RecurrentInitKind::orthogonal}, {"normal", RecurrentInitKind::normal}}));
   add({"recurrent_gain", "", "Factor of the initial recurrent weights."},
       number(at(&LayerSpec::recurrent_gain), {0.0, 1e6}));
-  add({"rate_lower", "spikes per neuron and step", "Mean rates below this are punished by rate_lower_weight. lif."},
+  add({"rate_lower", "spikes per neuron and step", "Mean rates below this are punished by rate_lower_weight."},
       number(at(&LayerSpec::rate_lower), {0.0, 1.0}));
-  add({"rate_lower_weight", "", "Weight of the mean over neurons of max(0, rate_lower - rate)^2; 0 is off. lif."},
+  add({"rate_lower_weight", "", "Weight of the mean over neurons of max(0, rate_lower - rate)^2; 0 is off."},
       number(at(&LayerSpec::rate_lower_weight), {0.0, 1e9}));
-  add({"rate_upper", "spikes per neuron and step", "Mean rates above this are punished by rate_upper_weight. lif."},
+  add({"rate_upper", "spikes per neuron and step", "Mean rates above this are punished by rate_upper_weight."},
       number(at(&LayerSpec::rate_upper), {0.0, 1.0}));
-  add({"rate_upper_weight", "", "Weight of the mean over neurons of max(0, rate - rate_upper)^2; 0 is off. lif."},
+  add({"rate_upper_weight", "", "Weight of the mean over neurons of max(0, rate - rate_upper)^2; 0 is off."},
       number(at(&LayerSpec::rate_upper_weight), {0.0, 1e9}));
   add({"activity_target", "spikes per neuron and step",
-       "Mean rate of the layer that training holds; 0 is off. init_rate is this, too, unless given. lif."},
+       "Mean rate of the layer that training holds; 0 is off. init_rate is this, too, unless given."},
       number(at(&LayerSpec::activity_target), {0.0, 0.5}));
   add({"activity_control", "",
        "What holds it: cost, a price of every spike in the loss that follows the rate, or threshold, a shift of all "
-       "biases. lif."},
+       "biases."},
       choice(at(&LayerSpec::activity_control),
              {{"cost", ActivityControl::cost}, {"threshold", ActivityControl::threshold}}));
   add({"rescue_active", "",
        "While a smaller fraction of the layer's neurons is active (inside the window) in a batch, the lower end of its "
-       "window moves down; 0 is off. superspike and arctan. lif."},
+       "window moves down; 0 is off. superspike and arctan."},
       number(at(&LayerSpec::rescue_active), {0.0, 1.0}));
 }
 

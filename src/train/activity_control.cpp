@@ -36,10 +36,10 @@ double rate_cost_of(const LayerSpec& layer, double effort, double error) {
 
 double bias_shift_of(const LayerSpec& layer, double error) {
   // A bias adds up in the membrane to b k / (1 - alpha).
-  const double decay = (layer.decay.low + layer.decay.high) / 2.0;
+  const double decay = layer.membrane.decay.mean();
   const double per_threshold =
       (layer.input_scaling == InputScaling::leak ? 1.0 : std::max(1.0 - decay, 1e-3)) / layer.input_gain;
-  return -kThresholdGain * error * layer.threshold * per_threshold;
+  return -kThresholdGain * error * layer.threshold.mean() * per_threshold;
 }
 
 double window_low_of(const LayerSpec& layer, double reach, double annealed) {

@@ -54,7 +54,7 @@ Configuration configuration_of(const BenchmarkNet& net, const BenchmarkOptions& 
     layer.name = last ? "output" : fmt::format("hidden{}", l);
     layer.neuron = last ? NeuronKind::leaky_integrator : NeuronKind::lif;
     layer.size = net.sizes[l];
-    layer.decay_given = true;
+    layer.membrane.decay_given = true;
     layer.init = InitKind::normal;
     layer.recurrent = net.recurrent && !last;
   }
@@ -187,7 +187,7 @@ BenchmarkCase benchmark_case(const BenchmarkOptions& options) {
   result.sizes = benchmark_net(options.net).sizes;
   result.steps = setup.configuration.network.steps;
   result.batch = setup.batch_size;
-  result.decay = setup.configuration.network.layers.front().decay.low;
+  result.decay = setup.configuration.network.layers.front().membrane.decay.low;
   result.learning_rate = setup.configuration.optimizer.learning_rate;
   for (const LayerParameters& layer : setup.parameters.layers) {
     result.weights.push_back(layer.weight);

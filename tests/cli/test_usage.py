@@ -74,7 +74,7 @@ def test_committed_page_of_settings_is_current(spikeloom):
     [
         (("steps = 10", "step = 10"), "config.toml:6: unknown key data.step = 10; did you mean data.steps?"),
         (("steps = 10", "steps = 0"), "config.toml:6: data.steps = 0 is not allowed: it must be a whole number from 1 to"),
-        (('neuron = "li"', 'neuron = "lii"'), "config.toml:14: layers.readout.neuron = \"lii\" is not allowed: it must be one of lif, li, linear"),
+        (('neuron = "li"', 'neuron = "lii"'), "config.toml:14: layers.readout.neuron = \"lii\" is not allowed: it must be one of lif, if, cuba_lif, alif, adlif, se_adlif, li, linear"),
         (("seed = 3", "seed ="), "config.toml:1: "),
     ],
 )

@@ -13,7 +13,7 @@
 namespace spikeloom::testing {
 namespace {
 
-enum class Net { feed_forward, linear_on_integrator, recurrent, changed_lists, skip };
+enum class Net { feed_forward, linear_on_integrator, recurrent, adaptive, changed_lists, skip };
 
 /// Nets with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
 Case training_case(Net net) {
@@ -25,6 +25,17 @@ Case training_case(Net net) {
   test.network.layers[1].reset_gradient = true;
   test.network.layers[1].reset = ResetKind::subtract;
   test.network.layers[0].recurrent = test.network.layers[1].recurrent = net == Net::recurrent;
+  if (net == Net::adaptive) {
+    LayerSpec &first = test.network.layers[0], &second = test.network.layers[1];
+    first.neuron = NeuronKind::adlif;
+    first.recurrent = true;
+    first.adapt_membrane = {0.0, 0.1};
+    first.adapt_spike = {0.0, 0.5};
+    first.learn = {NeuronParameter::decay, NeuronParameter::adapt_membrane, NeuronParameter::adapt_spike};
+    second.neuron = NeuronKind::alif;
+    second.reset_gradient = false;
+    second.learn = {NeuronParameter::threshold, NeuronParameter::decay_adapt};
+  }
   test.network.layers[0].rate_upper_weight = 1.0;
   test.network.layers[0].rate_upper = 0.01;
   if (net == Net::changed_lists) {
@@ -79,6 +90,8 @@ std::vector<float> trained(const Case& test, const TrainingSetup& setup) {
     all.insert(all.end(), layer.weight.begin(), layer.weight.end());
     all.insert(all.end(), layer.recurrent_weight.begin(), layer.recurrent_weight.end());
     all.insert(all.end(), layer.bias.begin(), layer.bias.end());
+    for (const NeuronParameter parameter : kNeuronParameters)
+      all.insert(all.end(), layer.of(parameter).begin(), layer.of(parameter).end());
   }
   return all;
 }
@@ -136,14 +149,47 @@ TEST_P(Determinism, TrainingChangesTheWeights) {
   EXPECT_GT(changed, test_.parameters.layers[0].weight.size() / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Determinism,
-                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense,
-                                                              EngineMode::automatic),
-                                            ::testing::Values(Net::feed_forward, Net::linear_on_integrator,
-                                                              Net::recurrent, Net::changed_lists, Net::skip)));
+TEST_P(Determinism, LearnedConstantsChangeAndStayWithinTheirLimits) {
+  WorkerTeam team(2, false);
+  Engine engine(test_.network, make_plan(test_.network, mode(), 2), team);
+  engine.import_parameters(test_.parameters);
+  OptimizerSpec spec;
+  Optimizer optimizer(spec, engine);
+  const auto loss = make_readout_loss(test_.loss, test_.network);
+  for (int step = 0; step < 5; ++step) {
+    optimizer.begin_step(0.1);  // far enough to meet the limits
+    engine.train_step(test_.batch, *loss, optimizer, 0.0);
+  }
+  const Parameters after = engine.export_parameters();
+  for (std::size_t l = 0; l < test_.network.layers.size(); ++l) {
+    const LayerSpec& layer = test_.network.layers[l];
+    for (const NeuronParameter parameter : kNeuronParameters) {
+      const std::vector<float>& values = after.layers[l].of(parameter);
+      if (!layer.learns(parameter)) {
+        EXPECT_EQ(values, test_.parameters.layers[l].of(parameter));
+        continue;
+      }
+      EXPECT_NE(values, test_.parameters.layers[l].of(parameter));
+      const Range limits = limits_of(layer, parameter);
+      for (const float value : values) {
+        EXPECT_GE(value, static_cast<float>(limits.low));
+        EXPECT_LE(value, static_cast<float>(limits.high));
+      }
+    }
+  }
+}
 
-TEST(StepSchedule, ChangesNoBit) {
-  const Case test = training_case(Net::recurrent);
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Determinism,
+    ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
+                       ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent, Net::adaptive,
+                                         Net::changed_lists, Net::skip)));
+
+class StepSchedules : public ::testing::TestWithParam<Net> {};
+INSTANTIATE_TEST_SUITE_P(Nets, StepSchedules, ::testing::Values(Net::recurrent, Net::adaptive));
+
+TEST_P(StepSchedules, ChangeNoBit) {
+  const Case test = training_case(GetParam());
   for (const EngineMode mode : {EngineMode::sparse, EngineMode::dense}) {
     const std::vector<float> usual = trained(test, {mode, 1});
     for (const StepSchedule schedule : {StepSchedule::sample_major, StepSchedule::step_major}) {

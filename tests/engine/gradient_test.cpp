@@ -140,12 +140,16 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
       expect_close(name + ".recurrent_weight", precision, gradient.layers[l].recurrent_weight,
                    single.recurrent_weight_gradient[l], exact.recurrent_weight_gradient[l]);
     }
+    for (const auto& [parameter, exact_gradient] : exact.neuron_gradient[l]) {
+      expect_close(name + "." + std::string(name_of(kind_of(parameter))), precision, gradient.layers[l].of(parameter),
+                   single.neuron_gradient[l].at(parameter), exact_gradient);
+    }
     if (test.network.layers[l].bias)
       expect_close(name + ".bias", precision, gradient.layers[l].bias, single.bias_gradient[l], exact.bias_gradient[l]);
   }
 }
 
-Case random_case(std::uint64_t number) {
+Case random_case(std::uint64_t number, bool any_neuron = false) {
   RandomStream random(number, "gradient case");
   Case test;
   const double activity = pick(random, {0.01, 0.05, 0.2});
@@ -176,7 +180,11 @@ Case random_case(std::uint64_t number) {
     test.network.layers.back().bias = random.below(2) == 0;
   }
   RandomStream recurrence(number, "recurrence");
-  for (LayerSpec& layer : test.network.layers) layer.recurrent = layer.spiking() && recurrence.below(3) == 0;
+  RandomStream neurons(number, "neurons");
+  for (LayerSpec& layer : test.network.layers) {
+    layer.recurrent = layer.spiking() && recurrence.below(3) == 0;
+    if (any_neuron && layer.spiking()) randomise_neuron(layer, neurons);
+  }
   test.loss.label_smoothing = pick(random, {0.0, 0.1});
   test.batch = random_batch(samples, steps, test.network.channels, classes, activity, RandomStream(number, "batch"));
   const Liveliness liveliness = number % 13 == 5   ? Liveliness::silent
@@ -210,9 +218,20 @@ INSTANTIATE_TEST_SUITE_P(Modes, RandomCases,
                                                                     : "auto";
                          });
 
+TEST_P(RandomCases, GradientOfAnyNeuronAndItsLearnedConstantsEqualsTheReference) {
+  Totals totals;
+  for (std::uint64_t number = 1000; number < 1200; ++number) {
+    SCOPED_TRACE("case " + std::to_string(number));
+    check_gradient(random_case(number, true), GetParam(), 1 + static_cast<int>(number % 3), totals);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_LT(static_cast<double>(totals.differing), 1e-4 * static_cast<double>(totals.decisions));
+  EXPECT_GT(totals.decisions, 500'000u);
+}
+
 /// random_case, with something done to the spikes on their way to the next layer.
 Case changed_lists_case(std::uint64_t number) {
-  Case test = random_case(number);
+  Case test = random_case(number, number % 2 == 0);
   RandomStream random(number, "outgoing");
   for (std::size_t l = 0; l + 1 < test.network.layers.size(); ++l) {
     LayerSpec& layer = test.network.layers[l];
@@ -321,7 +340,7 @@ TEST(EveryNeuronSetting, GradientEqualsTheDenseFloat64Reference) {
             layer.surrogate.kind = surrogate;
             layer.surrogate.beta = surrogate == SurrogateKind::quadratic ? 2.0 : 10.0;
             layer.surrogate.window_low = low;
-            layer.decay = {0.8, 0.9};
+            layer.membrane.decay = {0.8, 0.9};
           }
           test.network.layers[number % 2].recurrent = true;
           test.network.layers.push_back(readout_layer("output", 10, NeuronKind::leaky_integrator));

@@ -21,7 +21,7 @@ Case wide_case(int steps, int samples, bool recurrent) {
   test.network.channels = 2312;
   for (const char* name : {"hidden1", "hidden2"}) {
     LayerSpec& layer = test.network.layers.emplace_back(lif_layer(name, 1471));
-    layer.decay = {0.9, 0.9};
+    layer.membrane.decay = {0.9, 0.9};
     layer.recurrent = recurrent;
   }
   test.network.layers.push_back(readout_layer("output", 10, NeuronKind::leaky_integrator));

@@ -28,7 +28,7 @@ inline LayerSpec lif_layer(const std::string& name, int size) {
   LayerSpec layer;
   layer.name = name;
   layer.size = size;
-  layer.decay_given = true;
+  layer.membrane.decay_given = true;
   return layer;
 }
 
@@ -77,26 +77,32 @@ inline Parameters random_parameters(const NetworkSpec& network, double input_act
     const LayerSpec& layer = network.layers[l];
     LayerParameters& out = parameters.layers.emplace_back();
     const int inputs = network.inputs_of(l);
-    const double decay_mean = (layer.decay.low + layer.decay.high) / 2.0;
+    const bool leaks = layer.neuron != NeuronKind::integrate_and_fire;
+    const double decay_mean = leaks ? layer.membrane.decay.mean() : 1.0;
+    const double threshold = layer.threshold.mean();
     const double gain =
         layer.input_scaling == InputScaling::leak ? (1.0 - decay_mean) * layer.input_gain : layer.input_gain;
     const double memory = std::min(20.0, 1.0 / (1.0001 - decay_mean));  // steps that add up in the membrane
-    const double spread = layer.threshold / (gain * std::sqrt(std::max(1.0, inputs * activity * memory)));
+    const double spread = threshold / (gain * std::sqrt(std::max(1.0, inputs * activity * memory)));
     const double scale = liveliness == Liveliness::silent ? 0.01 : 0.8;
     for (int i = 0; i < layer.size * inputs; ++i)
       out.weight.push_back(static_cast<float>(scale * spread * random.normal()));
     if (layer.recurrent) {
       // Over many steps, feedback that outgrows the leak would make gradients explode beyond what float32 holds.
       const double feedback = network.steps > 20 ? 0.3 / memory : 0.8 / std::sqrt(0.1 * memory);
-      const double own_spread = feedback * layer.threshold / (gain * std::sqrt(layer.size));
+      const double own_spread = feedback * threshold / (gain * std::sqrt(layer.size));
       for (int i = 0; i < layer.size * layer.size; ++i)
         out.recurrent_weight.push_back(static_cast<float>(scale * own_spread * random.normal()));
     }
     for (int j = 0; j < layer.size; ++j) {
       if (layer.bias)
-        out.bias.push_back(static_cast<float>(liveliness == Liveliness::all_fire ? 3.0 * layer.threshold / gain
+        out.bias.push_back(static_cast<float>(liveliness == Liveliness::all_fire ? 3.0 * threshold / gain
                                                                                  : 0.05 * spread * random.normal()));
-      out.decay.push_back(static_cast<float>(random.uniform(layer.decay.low, layer.decay.high)));
+      for (const NeuronParameter parameter : kNeuronParameters) {
+        const Range& range = layer.initial(parameter);
+        if (is_stored(layer, parameter) || parameter == NeuronParameter::decay)
+          out.of(parameter).push_back(static_cast<float>(random.uniform(range.low, range.high)));
+      }
     }
     out.delay = random_delays(layer, random);
     activity = 0.1;
@@ -112,7 +118,7 @@ T pick(RandomStream& random, std::initializer_list<T> values) {
 /// Constants of a spiking layer drawn from everything that can be configured.
 inline void randomise_layer(LayerSpec& layer, RandomStream& random) {
   const double decay = pick(random, {0.0, 0.5, 0.9, 0.95, 0.99});
-  layer.decay = random.below(2) == 0 ? Range{decay, decay} : Range{0.5 * decay, decay};
+  layer.membrane.decay = random.below(2) == 0 ? Range{decay, decay} : Range{0.5 * decay, decay};
   layer.threshold = pick(random, {0.5, 1.0, 2.0});
   layer.reset = pick(random, {ResetKind::zero, ResetKind::subtract, ResetKind::subtract_after_decay, ResetKind::none});
   layer.reset_gradient = random.below(2) == 0;
@@ -129,6 +135,38 @@ inline void randomise_layer(LayerSpec& layer, RandomStream& random) {
     layer.rate_upper_weight = 5.0;
     layer.rate_lower = 0.01;
     layer.rate_lower_weight = 7.0;
+  }
+}
+
+/// Makes a layer one of the models beyond LIF, and lets it learn some of its constants.
+inline void randomise_neuron(LayerSpec& layer, RandomStream& random) {
+  layer.neuron = pick(random, {NeuronKind::lif, NeuronKind::integrate_and_fire, NeuronKind::cuba_lif, NeuronKind::alif,
+                               NeuronKind::adlif, NeuronKind::se_adlif});
+  const auto one_or_range = [&](double low, double high) {
+    return random.below(2) == 0 ? Range(high) : Range(low, high);
+  };
+  if (layer.neuron == NeuronKind::alif) layer.reset_gradient = false;
+  if (layer.neuron == NeuronKind::integrate_and_fire) layer.input_scaling = InputScaling::none, layer.input_gain = 0.7;
+  if (layer.neuron == NeuronKind::se_adlif && layer.reset == ResetKind::subtract_after_decay)
+    layer.reset = ResetKind::zero;
+  layer.threshold = one_or_range(0.8, pick(random, {1.0, 1.5}));
+  layer.synapse = {true, one_or_range(0.3, pick(random, {0.5, 0.9})), {}};
+  layer.adaptation = {true, one_or_range(0.5, pick(random, {0.8, 0.95})), {}};
+  // Outside -(1 - alpha) (1 - beta) < k a < (1 + alpha) (1 + beta), u and w grow or swing without bound, and gradients
+  // with them; k (1 - alpha) at most.
+  const Range &alpha = layer.membrane.decay, &beta = layer.adaptation.decay;
+  const bool leak = layer.input_scaling == InputScaling::leak;
+  const double least = -0.5 * (1.0 - beta.high) * (leak ? 1.0 : 1.0 - alpha.high) / layer.input_gain;
+  const double most = 0.5 * (1.0 + alpha.low) * (1.0 + beta.low) / ((leak ? 1.0 - alpha.low : 1.0) * layer.input_gain);
+  layer.adapt_gain = 2.0;
+  layer.adapt_membrane = layer.neuron == NeuronKind::adlif
+                             ? one_or_range(least, std::min(0.5, most))
+                             : one_or_range(0.0, std::min(0.5, most / ((1.0 - beta.low) * layer.adapt_gain)));
+  layer.adapt_spike = one_or_range(0.0, layer.neuron == NeuronKind::alif ? 1.8 : 0.5);
+  layer.adapt_scaled = random.below(2) == 0;
+  layer.learn.clear();
+  for (const NeuronParameter parameter : kNeuronParameters) {
+    if (has_constant(layer.neuron, parameter) && random.below(2) == 0) layer.learn.push_back(parameter);
   }
 }
 

@@ -39,7 +39,10 @@ Parameters read_parameters(const NetworkSpec& network, const SafetensorsReader& 
     out.weight = read_all(file, layer.name + ".weight");
     if (layer.recurrent) out.recurrent_weight = read_all(file, layer.name + ".recurrent_weight");
     if (layer.bias) out.bias = read_all(file, layer.name + ".bias");
-    out.decay = read_all(file, layer.name + ".decay");
+    for (const NeuronParameter parameter : kNeuronParameters) {
+      const std::string name = fmt::format("{}.{}", layer.name, name_of(kind_of(parameter)));
+      if (file.find(name)) out.of(parameter) = read_all(file, name);
+    }
   }
   return parameters;
 }
@@ -110,6 +113,9 @@ void write_gradients(const Configuration& configuration, const Parameters& param
                            result.recurrent_weight_gradient[l]);
     }
     if (layer.bias) tensors.emplace_back("grad." + layer.name + ".bias", Shape{shape[0]}, result.bias_gradient[l]);
+    for (const auto& [parameter, gradient] : result.neuron_gradient[l])
+      tensors.emplace_back(fmt::format("grad.{}.{}", layer.name, name_of(kind_of(parameter))), Shape{shape[0]},
+                           gradient);
   }
   write_doubles(path, tensors);
 }

@@ -39,7 +39,7 @@ TEST(ConfigurationDefaults, AreThoseOfTheDesign) {
 TEST(ConfigurationDefaults, OfALayerAreThoseOfTheDesign) {
   const LayerSpec layer = load_text(kMinimal).network.layers.at(0);
   EXPECT_EQ(layer.neuron, NeuronKind::lif);
-  EXPECT_EQ(layer.tau_mem_ms, (Range{200.0, 200.0}));
+  EXPECT_EQ(layer.membrane.tau_ms, (Range{200.0, 200.0}));
   EXPECT_EQ(layer.threshold, 1.0);
   EXPECT_EQ(layer.reset, ResetKind::zero);
   EXPECT_FALSE(layer.reset_gradient);
@@ -50,6 +50,35 @@ TEST(ConfigurationDefaults, OfALayerAreThoseOfTheDesign) {
   EXPECT_EQ(layer.init, InitKind::rate);
 }
 
+TEST(ConfigurationDefaults, OfAModelAreThoseOfItsAuthors) {
+  const auto layer_of = [](const std::string& neuron, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> overrides{"layers.hidden.neuron=" + neuron};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return load_text(kMinimal, overrides).network.layers.at(0);
+  };
+  using enum NeuronParameter;
+  for (const std::string neuron : {"adlif", "se_adlif"}) {
+    const LayerSpec layer = layer_of(neuron);
+    EXPECT_EQ(layer.membrane.decay, (Range{std::exp(-1.0 / 5), std::exp(-1.0 / 25)}));
+    EXPECT_EQ(layer.adaptation.decay, (Range{std::exp(-1.0 / 30), std::exp(-1.0 / 120)}));
+    EXPECT_EQ(layer.adapt_membrane, (Range{neuron == "adlif" ? -1.0 : 0.0, 1.0}));
+    EXPECT_EQ(layer.adapt_spike, (Range{0.0, 2.0}));
+    EXPECT_EQ(layer.input_scaling, InputScaling::leak);
+    EXPECT_EQ(layer.reset, neuron == "adlif" ? ResetKind::subtract : ResetKind::zero);
+    EXPECT_EQ(layer.learn, (std::vector{decay, decay_adapt, adapt_membrane, adapt_spike}));
+  }
+  EXPECT_EQ(layer_of("if").membrane.decay, Range(1.0));
+  EXPECT_EQ(layer_of("alif").reset, ResetKind::subtract);
+  EXPECT_EQ(layer_of("alif").adapt_spike, Range(1.8));
+  // What is given stays.
+  const LayerSpec given = layer_of("adlif", {"layers.hidden.tau_mem_ms=50", "layers.hidden.reset=zero",
+                                             "layers.hidden.learn=[]", "layers.hidden.adapt_spike=0.3"});
+  EXPECT_EQ(given.membrane.decay, Range(std::exp(-10.0 / 50)));
+  EXPECT_EQ(given.reset, ResetKind::zero);
+  EXPECT_TRUE(given.learn.empty());
+  EXPECT_EQ(given.adapt_spike, Range(0.3));
+}
+
 TEST(ConfigurationDefaults, ClassesAreTheSizeOfTheLastLayer) {
   EXPECT_EQ(load_text(kMinimal).data.classes, 4);
   EXPECT_EQ(load_text(kMinimal, {"data.classes=3"}).data.classes, 3);
@@ -57,9 +86,9 @@ TEST(ConfigurationDefaults, ClassesAreTheSizeOfTheLastLayer) {
 
 TEST(ConfigurationDefaults, DecayFollowsFromTheTimeConstantAndTheStep) {
   const Configuration c = load_text(kMinimal, {"data.step_ms=2.5", "layers.hidden.tau_mem_ms=[70, 350]"});
-  EXPECT_DOUBLE_EQ(c.network.layers[0].decay.low, std::exp(-2.5 / 70));
-  EXPECT_DOUBLE_EQ(c.network.layers[0].decay.high, std::exp(-2.5 / 350));
-  EXPECT_FALSE(c.network.layers[0].decay_given);
+  EXPECT_DOUBLE_EQ(c.network.layers[0].membrane.decay.low, std::exp(-2.5 / 70));
+  EXPECT_DOUBLE_EQ(c.network.layers[0].membrane.decay.high, std::exp(-2.5 / 350));
+  EXPECT_FALSE(c.network.layers[0].membrane.decay_given);
 }
 
 TEST(ConfigurationDefaults, NetworkKnowsStepAndStepsOfTheData) {

@@ -113,8 +113,10 @@ TEST_P(BadLayerLine, NamesLineLayerValueAndAllowedValues) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadLayerLine,
     ::testing::Values(
-        BadLine{"threshold = 0", "threshold = 0 is not allowed: it must be a number above 0 and up to 1e6"},
-        BadLine{"threshold = true", "threshold = true is not allowed: it must be a number above 0 and up to 1e6"},
+        BadLine{"threshold = 0",
+                "threshold = 0 is not allowed: it must be a number above 0 and up to 1e6, or [low, high] within"},
+        BadLine{"threshold = true",
+                "threshold = true is not allowed: it must be a number above 0 and up to 1e6, or [low, high] within"},
         BadLine{"decay = 1.01", "decay = 1.01 is not allowed: it must be a number from 0 to 1, or [low, high] within"},
         BadLine{"decay = [0.9, 0.8]",
                 "decay = [0.9, 0.8] is not allowed: it must be a number from 0 to 1, or [low, high] within"},
@@ -186,14 +188,29 @@ TEST(ConfigurationErrors, TimeConstantAndDecayExcludeEachOther) {
             "config.toml:6: layers.hidden has both decay and tau_mem_ms; give one of them");
 }
 
+TEST(ConfigurationErrors, OfNeuronsNameWhatTheirModelLacks) {
+  EXPECT_EQ(error_of(with_layer("neuron = \"cuba_lif\"\ndecay_syn = 0.9\ntau_syn_ms = 20")),
+            "config.toml:7: layers.hidden has both decay_syn and tau_syn_ms; give one of them");
+  EXPECT_EQ(error_of(with_layer("learn = [\"decay_syn\"]")),
+            "config.toml:6: layers.hidden.learn: lif neurons have no decay_syn to learn");
+  EXPECT_CONTAINS(error_of(with_layer("learn = [\"decay\", \"tau\"]")),
+                  "layers.hidden.learn = [\"decay\", \"tau\"] is not allowed: it must be a list of different ones of");
+  EXPECT_CONTAINS(error_of(with_layer("learn = [\"decay\", \"decay\"]")), "a list of different ones of");
+  EXPECT_CONTAINS(error_of(with_layer("neuron = \"alif\"\nreset_gradient = true")), "alif holds its reset constant");
+  EXPECT_CONTAINS(error_of(with_layer("neuron = \"se_adlif\"\nreset = \"subtract_after_decay\"")),
+                  "allowed: zero, subtract, none");
+  EXPECT_CONTAINS(error_of(with_layer("neuron = \"if\"\ninput_scaling = \"leak\"")), "if neurons do not leak");
+}
+
 TEST(ConfigurationErrors, LayersThatDoNotSpikeStandLast) {
   const std::string start = "[data]\ntrain = \"t\"\n";
   const auto layer = [](const std::string& name, const std::string& neuron) {
     return "[[layers]]\nname = \"" + name + "\"\nneuron = \"" + neuron + "\"\nsize = 4\n";
   };
-  EXPECT_EQ(error_of(start + layer("a", "li") + layer("b", "lif")),
-            "config.toml:9: layer b (lif) follows layer a (li): lif layers come first, then at most one li, then at "
-            "most one linear");
+  EXPECT_EQ(
+      error_of(start + layer("a", "li") + layer("b", "lif")),
+      "config.toml:9: layer b (lif) follows layer a (li): layers that spike come first, then at most one li, then at "
+      "most one linear");
   EXPECT_CONTAINS(error_of(start + layer("a", "lif") + layer("b", "li") + layer("c", "li")),
                   "config.toml:13: layer c (li) follows layer b (li)");
   EXPECT_CONTAINS(error_of(start + layer("a", "linear") + layer("b", "li")),
@@ -236,7 +253,8 @@ TEST(ConfigurationErrors, FoldAndTestExcludeEachOther) {
 TEST(ConfigurationErrors, OnlyLayersThatSpikeAreRecurrent) {
   EXPECT_EQ(error_of(with_layer("recurrent = true")), "");
   EXPECT_CONTAINS(error_of(kMinimal, {"layers.readout.recurrent=true"}),
-                  "layers.readout: recurrent = true needs a layer that spikes (neuron = \"lif\"), but readout is li");
+                  "layers.readout: recurrent = true needs a layer that spikes (neuron = \"lif\" or another model), but "
+                  "readout is li");
 }
 
 TEST(ConfigurationErrors, WhatGoesToTheNextLayerNeedsSpikesAndANextLayer) {

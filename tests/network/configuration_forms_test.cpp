@@ -76,10 +76,10 @@ TEST(ConfigurationForms, FoldIsPartOfParts) {
 
 TEST(ConfigurationForms, ConstantsAreOneNumberOrARange) {
   const LayerSpec one = load_text(kMinimal, {"layers.hidden.tau_mem_ms=20"}).network.layers[0];
-  EXPECT_EQ(one.tau_mem_ms, (Range{20, 20}));
+  EXPECT_EQ(one.membrane.tau_ms, (Range{20, 20}));
   const LayerSpec range = load_text(kMinimal, {"layers.hidden.decay=[0.9, 0.99]"}).network.layers[0];
-  EXPECT_TRUE(range.decay_given);
-  EXPECT_EQ(range.decay, (Range{0.9, 0.99}));
+  EXPECT_TRUE(range.membrane.decay_given);
+  EXPECT_EQ(range.membrane.decay, (Range{0.9, 0.99}));
   EXPECT_EQ(load_text(kMinimal, {"layers.hidden.delay_steps=3"}).network.layers[0].delay_steps, (Range{3, 3}));
   EXPECT_EQ(load_text(kMinimal, {"layers.hidden.delay_steps=[0, 3]"}).network.layers[0].delay_steps, (Range{0, 3}));
 }
@@ -97,10 +97,12 @@ TEST(ConfigurationForms, InputsAreTheLayerBeforeUnlessTheyAreNamed) {
 }
 
 TEST(ConfigurationForms, TheLaterOfDecayAndTimeConstantCounts) {
-  EXPECT_TRUE(
-      load_text(kMinimal, {"layers.hidden.tau_mem_ms=20", "layers.hidden.decay=0.9"}).network.layers[0].decay_given);
-  EXPECT_FALSE(
-      load_text(kMinimal, {"layers.hidden.decay=0.9", "layers.hidden.tau_mem_ms=20"}).network.layers[0].decay_given);
+  EXPECT_TRUE(load_text(kMinimal, {"layers.hidden.tau_mem_ms=20", "layers.hidden.decay=0.9"})
+                  .network.layers[0]
+                  .membrane.decay_given);
+  EXPECT_FALSE(load_text(kMinimal, {"layers.hidden.decay=0.9", "layers.hidden.tau_mem_ms=20"})
+                   .network.layers[0]
+                   .membrane.decay_given);
 }
 
 TEST(ConfigurationForms, WindowsMayBeOpen) {

@@ -4,6 +4,15 @@ import math
 
 import numpy as np
 
+CONSTANTS = ("decay", "decay_syn", "decay_adapt", "threshold", "adapt_membrane", "adapt_spike")
+HELD = {  # the constants of each model beside its decay, and from where they are drawn where the layer gives none
+    "lif": {},
+    "if": {},
+    "cuba_lif": {"decay_syn": (0.3, 0.9)},
+    "alif": {"decay_adapt": (0.6, 0.95), "adapt_spike": (0.5, 1.8)},
+    "adlif": {"decay_adapt": (0.6, 0.95), "adapt_membrane": (-0.005, 0.1), "adapt_spike": (0.0, 0.5)},
+    "se_adlif": {"decay_adapt": (0.6, 0.95), "adapt_membrane": (0.0, 0.5), "adapt_spike": (0.0, 0.5)},
+}
 LAYER_DEFAULTS = {
     "neuron": "lif",
     "threshold": 1.0,
@@ -21,6 +30,9 @@ LAYER_DEFAULTS = {
     "rate_lower_weight": 0.0,
     "rate_upper": 1.0,
     "rate_upper_weight": 0.0,
+    "learn": [],
+    "adapt_gain": 2.0,
+    "adapt_scaled": True,
 }
 LOSS_DEFAULTS = {
     "kind": "cross_entropy",
@@ -58,7 +70,7 @@ def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5
         gain = layer["input_gain"] * (1.0 - decay.mean() if layer["input_scaling"] == "leak" else 1.0)
         spread = (
             scale
-            * (layer["threshold"] if layer["neuron"] == "lif" else 1.0)
+            * (layer["threshold"] if layer["neuron"] in HELD else 1.0)
             / gain
             / math.sqrt(inputs_of_layer * activity)
         )
@@ -68,7 +80,12 @@ def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5
             parameters[name + ".recurrent_weight"] = random.normal(0.0, own_spread, (size, size)).astype(np.float32)
         if layer["bias"]:
             parameters[name + ".bias"] = random.normal(0.0, 0.1 * spread, size).astype(np.float32)
-        parameters[name + ".decay"] = (decay if layer["neuron"] != "linear" else 0.0 * decay).astype(np.float32)
+        leaks = {"linear": 0.0 * decay, "if": 0.0 * decay + 1.0}
+        parameters[name + ".decay"] = leaks.get(layer["neuron"], decay).astype(np.float32)
+        for key, (low, high) in HELD.get(layer["neuron"], {}).items():
+            parameters[f"{name}.{key}"] = random.uniform(low, high, size).astype(np.float32)
+        if "threshold" in layer["learn"]:
+            parameters[name + ".threshold"] = (layer["threshold"] * random.uniform(0.8, 1.2, size)).astype(np.float32)
         inputs_of_layer = size
     inputs = (random.random((samples, description["steps"], description["channels"])) < activity).astype(np.float32)
     labels = random.integers(0, description["layers"][-1]["size"], samples).astype(np.int64)
@@ -94,9 +111,11 @@ def to_toml(description):
     data = {"train": "unused.h5", "steps": description["steps"], "step_ms": 1.0, "channels": description["channels"]}
     text = _section("[data]", data)
     for layer in description["layers"]:
-        known = layer if layer["neuron"] == "lif" else {key: layer[key] for key in MEMBRANE_ONLY + ("name", "size")}
-        if layer["neuron"] != "linear":
+        known = layer if layer["neuron"] in HELD else {key: layer[key] for key in MEMBRANE_ONLY + ("name", "size")}
+        if layer["neuron"] not in ("linear", "if"):
             known = {**known, "decay": 0.9}
+        placeholders = {"decay_syn": 0.5, "decay_adapt": 0.5, "adapt_membrane": 0.1, "adapt_spike": 0.1}
+        known = {**known, **{key: placeholders[key] for key in HELD.get(layer["neuron"], {})}}
         text += _section("[[layers]]", known)
     text += _section("[loss]", description["loss"])
     if description["optimizer"]:

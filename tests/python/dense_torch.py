@@ -9,24 +9,31 @@ import math
 import numpy as np
 import torch
 
+import cases
+
 
 class _Spike(torch.autograd.Function):
-    """1 where the membrane is above the threshold; its derivative is replaced by the surrogate's, h."""
+    """1 where x, the distance from the threshold, is above 0; its derivative is replaced by the surrogate's, h."""
 
     @staticmethod
-    def forward(ctx, membrane, threshold, derivative):
+    def forward(ctx, x, derivative):
         ctx.save_for_backward(derivative)
-        return (membrane > threshold).to(membrane.dtype)
+        return (x > 0).to(x.dtype)
 
     @staticmethod
     def backward(ctx, gradient):
         (derivative,) = ctx.saved_tensors
-        return gradient * derivative, None, None
+        return gradient * derivative, None
 
 
-def surrogate(layer, membrane):
-    """h(u), zero outside the window (low, high], which is in units of the threshold."""
-    theta = layer["threshold"]
+def _spike(layer, potential, theta):
+    return _Spike.apply(potential - theta, surrogate(layer, potential.detach(), theta))
+
+
+def surrogate(layer, membrane, theta):
+    """h(u), zero outside the window (low, high], which is in units of the threshold `theta`, a number or a tensor."""
+    if torch.is_tensor(theta):
+        theta = theta.detach()
     x = membrane - theta
     kind = layer["surrogate"]
     if kind == "superspike":
@@ -51,32 +58,101 @@ def _input_gain(layer, decay):
     return (1.0 - decay) * layer["input_gain"] if layer["input_scaling"] == "leak" else layer["input_gain"]
 
 
-def run_lif(layer, weight, recurrent_weight, bias, decay, inputs):
-    """Spikes and membranes of a LIF layer; `recurrent_weight` (to, from) or None."""
-    gain, theta = _input_gain(layer, decay), layer["threshold"]
-    u = torch.zeros(inputs.shape[0], weight.shape[0], dtype=inputs.dtype)
-    s = torch.zeros_like(u)
-    spikes, membranes = [], []
+def _reset(layer, u, s, theta, decay):
+    """What a spike leaves of the membrane, decayed."""
+    r = s if layer["reset_gradient"] else s.detach()
+    if layer["reset"] == "zero":
+        return decay * (u * (1.0 - r))
+    if layer["reset"] == "subtract":
+        return decay * (u - theta * r)
+    if layer["reset"] == "subtract_after_decay":
+        return decay * u - theta * r
+    return decay * u
+
+
+class _Lif:
+    """One step after the other: `step` takes the input current and returns the spikes and what the threshold sees."""
+
+    def __init__(self, layer, constants, zeros):
+        self.layer, self.constants = layer, constants
+        self.u = self.s = zeros
+        self.k = _input_gain(layer, self["decay"])
+
+    def __getitem__(self, name):
+        return self.constants[name]
+
+    def step(self, current):
+        self.u = _reset(self.layer, self.u, self.s, self["threshold"], self["decay"]) + self.k * current
+        self.s = _spike(self.layer, self.u, self["threshold"])
+        return self.s, self.u
+
+
+class _CubaLif(_Lif):
+    i = 0.0
+
+    def step(self, current):
+        self.i = self["decay_syn"] * self.i + current
+        return super().step(self.i)
+
+
+class _Alif(_Lif):
+    """Threshold theta + beta b, b a decaying sum or mean of spikes."""
+
+    b = 0.0
+
+    def step(self, current):
+        rho, beta, theta = self["decay_adapt"], self["adapt_spike"], self["threshold"]
+        carried = _reset(self.layer, self.u, self.s, theta + beta * self.b, self["decay"])
+        self.b = rho * self.b + (1.0 - rho if self.layer["adapt_scaled"] else 1.0) * self.s
+        self.u = carried + self.k * current
+        potential = self.u - beta * self.b
+        self.s = _spike(self.layer, potential, theta)
+        return self.s, potential
+
+
+class _AdLif(_Lif):
+    """w[t] = beta w[t-1] + a u[t-1] + b s[t-1] (Bittar and Garner 2022)."""
+
+    w = 0.0
+
+    def step(self, current):
+        self.w = self["decay_adapt"] * self.w + self["adapt_membrane"] * self.u + self["adapt_spike"] * self.s
+        return super().step(current - self.w)
+
+
+class _SeAdLif(_Lif):
+    """w[t] = beta w[t-1] + (1 - beta) q (a u[t] + b s[t]), u[t] after its reset (Baronig et al. 2024)."""
+
+    w = 0.0
+
+    def step(self, current):
+        layer, beta = self.layer, self["decay_adapt"]
+        potential = self["decay"] * self.u + self.k * (current - self.w)
+        self.s = _spike(layer, potential, self["threshold"])
+        self.u = _reset(layer, potential, self.s, self["threshold"], 1.0)
+        driven = self["adapt_membrane"] * self.u + self["adapt_spike"] * self.s
+        self.w = beta * self.w + (1.0 - beta) * layer["adapt_gain"] * driven
+        return self.s, potential
+
+
+MODELS = {"lif": _Lif, "if": _Lif, "cuba_lif": _CubaLif, "alif": _Alif, "adlif": _AdLif, "se_adlif": _SeAdLif}
+
+
+def run_spiking(layer, weight, recurrent_weight, bias, constants, inputs):
+    """Spikes, and potentials that the threshold sees, of a layer; `recurrent_weight` (to, from) or None."""
+    s = torch.zeros(inputs.shape[0], weight.shape[0], dtype=inputs.dtype)
+    model = MODELS[layer["neuron"]](layer, constants, s)
+    spikes, potentials = [], []
     for t in range(inputs.shape[1]):
         current = inputs[:, t] @ weight.T
         if recurrent_weight is not None:
             current = current + s @ recurrent_weight.T
         if bias is not None:
             current = current + bias
-        r = s if layer["reset_gradient"] else s.detach()
-        if layer["reset"] == "zero":
-            carried = decay * (u * (1.0 - r))
-        elif layer["reset"] == "subtract":
-            carried = decay * (u - theta * r)
-        elif layer["reset"] == "subtract_after_decay":
-            carried = decay * u - theta * r
-        else:
-            carried = decay * u
-        u = carried + gain * current
-        s = _Spike.apply(u, theta, surrogate(layer, u.detach()))
+        s, potential = model.step(current)
         spikes.append(s)
-        membranes.append(u)
-    return torch.stack(spikes, 1), torch.stack(membranes, 1)
+        potentials.append(potential)
+    return torch.stack(spikes, 1), torch.stack(potentials, 1)
 
 
 def run_membrane(layer, weight, bias, decay, inputs):
@@ -158,19 +234,20 @@ def run(network, parameters, inputs, labels):
     """Mean loss of a batch with its regularisers (a scalar tensor), and the spikes and membranes of every layer.
 
     `network` is a description as cases.py makes it; `parameters` holds tensors <layer>.weight,
-    .recurrent_weight and .bias (if any) and .decay; `inputs` is (samples, steps, channels), `labels` (samples).
+    .recurrent_weight and .bias (if any), and constants of neurons where they have their own; `inputs` is (samples, steps, channels), `labels` (samples).
     """
     signal, regulariser, trace = inputs, 0.0, []
     for layer in network["layers"]:
         name = layer["name"]
-        weight, bias, decay = parameters[name + ".weight"], parameters.get(name + ".bias"), parameters[name + ".decay"]
-        if layer["neuron"] == "lif":
+        weight, bias = parameters[name + ".weight"], parameters.get(name + ".bias")
+        constants = {key: parameters.get(f"{name}.{key}", layer.get(key)) for key in cases.CONSTANTS}
+        if layer["neuron"] in MODELS:
             recurrent_weight = parameters.get(name + ".recurrent_weight")
-            spikes, membranes = run_lif(layer, weight, recurrent_weight, bias, decay, signal)
+            spikes, membranes = run_spiking(layer, weight, recurrent_weight, bias, constants, signal)
             regulariser = regulariser + rate_regulariser(layer, spikes)
             signal = spikes
         else:
-            spikes, membranes = None, run_membrane(layer, weight, bias, decay, signal)
+            spikes, membranes = None, run_membrane(layer, weight, bias, constants["decay"], signal)
             signal = membranes
         trace.append((layer, spikes, membranes))
     loss = network["loss"]

@@ -36,7 +36,9 @@ def check(tool, folder, description, samples=6, seed=1, **how):
     """Compares loss and every gradient. That of the first layer must not be nothing, or nothing was compared."""
     parameters, inputs, labels = cases.draw(description, samples, seed, **how)
     tensors = {name: torch.from_numpy(array).double() for name, array in parameters.items()}
-    trained = {name: t.requires_grad_() for name, t in tensors.items() if not name.endswith(".decay")}
+    learned = {f"{layer['name']}.{key}" for layer in description["layers"] for key in layer["learn"]}
+    constant = {f"{layer['name']}.{key}" for layer in description["layers"] for key in cases.CONSTANTS} - learned
+    trained = {name: t.requires_grad_() for name, t in tensors.items() if name not in constant}
     loss, _ = dense_torch.run(description, tensors, torch.from_numpy(inputs).double(), torch.from_numpy(labels))
     loss.backward()
 
@@ -133,6 +135,24 @@ def test_recurrent_layers(reference_tool, tmp_path, spiking_layers, steps, reset
     ]
     description = cases.network(layers + [{"neuron": "li", "size": 6}], steps=steps, channels=40)
     check(reference_tool, tmp_path, description, samples=3, seed=steps)
+
+
+@pytest.mark.parametrize("recurrent", (False, True), ids=("feed-forward", "recurrent"))
+@pytest.mark.parametrize("reset_gradient", (False, True), ids=("detached", "full"))
+@pytest.mark.parametrize("reset", RESETS)
+@pytest.mark.parametrize("neuron", cases.HELD)
+def test_every_neuron_and_its_learned_constants(reference_tool, tmp_path, neuron, reset, reset_gradient, recurrent):
+    if neuron == "alif" and reset_gradient or neuron == "se_adlif" and reset == "subtract_after_decay":
+        pytest.skip("the model does not have this")
+    learn = [key for key in ("decay", "threshold", *cases.HELD[neuron]) if neuron != "if" or key != "decay"]
+    scaling = "none" if neuron == "if" else "leak"
+    spiking = {
+        **HIDDEN, "neuron": neuron, "reset": reset, "reset_gradient": reset_gradient, "learn": learn,
+        "recurrent": recurrent, "input_scaling": scaling, "input_gain": 5.0, "adapt_scaled": not recurrent,
+    }  # fmt: skip
+    layers = [{**spiking, "size": 21}, {**spiking, "size": 12, "input_scaling": "none", "input_gain": 1.0}]
+    description = cases.network([*layers, {"neuron": "li", "size": 4}], steps=20, channels=12)
+    check(reference_tool, tmp_path, description)
 
 
 def test_recurrent_output_layer(reference_tool, tmp_path):

@@ -32,7 +32,7 @@ TEST(RateCost, GrowsWithEffortIsOddAndKeepsItsPriceForAnyTarget) {
 
 TEST(BiasShift, MovesAgainstTheErrorInUnitsOfTheThreshold) {
   LayerSpec layer = layer_with_target(0.01);
-  layer.decay = {0.9, 0.9};
+  layer.membrane.decay = {0.9, 0.9};
   EXPECT_LT(bias_shift_of(layer, 1.0), 0.0);
   EXPECT_GT(bias_shift_of(layer, -1.0), 0.0);
   const double membrane = bias_shift_of(layer, 1.0) * layer.input_gain / (1.0 - 0.9);

@@ -45,7 +45,7 @@ NetworkSpec network_of(InitKind init, int channels) {
     LayerSpec& layer = network.layers.emplace_back();
     layer.name = "layer" + std::to_string(network.layers.size());
     layer.size = size;
-    layer.decay_given = true;
+    layer.membrane.decay_given = true;
     layer.init = init;
   }
   LayerSpec& readout = network.layers.emplace_back();

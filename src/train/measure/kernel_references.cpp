@@ -11,8 +11,8 @@ namespace {
 /// To rounding: sums of some hundred numbers of the size of `scale`.
 bool near(double a, double b, double scale) { return std::fabs(a - b) <= 2e-5 * (scale + std::fabs(b)); }
 
-scalar::Lif::Constants<float> of_column(const kernels::TileConstants& c, int column) {
-  return {c.decay[column], c.gain[column], c.threshold[column], c.spiked_slope[column], c.spiked_offset[column]};
+auto of_column(const kernels::TileConstants& c, int column) {
+  return scalar::constants_of<scalar::Lif, float>(c, static_cast<std::size_t>(column));
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ bool forward_is_right(TileCase& tile) {
   const kernels::TileConstants constants = tile.layer().constants(0);
   const SpikeRows input = tile.input();
   const TileTrace& trace = tile.layer().traces[0];
-  std::vector<float> carry(width, 0.0f);
+  std::vector<float> handed_on(width, 0.0f);
   std::size_t entry = 0;
   for (int step = 0; step < kSteps; ++step) {
     const std::size_t end = entry + trace.counts[step];
@@ -33,10 +33,13 @@ bool forward_is_right(TileCase& tile) {
       for (std::uint32_t e = input.offsets[step]; e < input.offsets[step + 1]; ++e)
         sum += tile.layer().weights(0)[static_cast<std::size_t>(input.ids[e]) * width + column];
       const auto c = of_column(constants, column);
-      const float membrane = scalar::Lif::integrate(c, carry[column], sum);
-      const bool spiked = scalar::Lif::fires(c, membrane);
-      const bool active = membrane > constants.window_low[column] && membrane <= constants.window_high[column];
-      carry[column] = scalar::Lif::carry(c, membrane, spiked);
+      float state[1] = {handed_on[column]};
+      const float membrane = scalar::Lif::integrate(c, sum, state);
+      const bool spiked = membrane > c.threshold;
+      const bool active = membrane > constants[NeuronConstant::window_low][column] &&
+                          membrane <= constants[NeuronConstant::window_high][column];
+      scalar::Lif::carry(c, spiked, state);
+      handed_on[column] = state[0];
       if (!spiked && !active) continue;
       const int code = column | (spiked ? kernels::kSpiked : 0) | (active ? kernels::kActive : 0);
       if (entry == end || trace.codes[entry++] != code) return false;
@@ -63,7 +66,9 @@ bool delta_is_right(TileCase& tile, const float* rows, float spike_gradient) {
     }
     for (int column = 0; column < width; ++column) {
       const auto c = of_column(constants, column);
-      delta[column] = scalar::Lif::adjoint(c, bool(spiked[column]), through[column], delta[column]);
+      float later[1] = {delta[column]};
+      scalar::Lif::adjoint(c, bool(spiked[column]), through[column], later);
+      delta[column] = later[0];
       largest[column] = std::max(largest[column], std::fabs(delta[column]));
       if (!near(rows[step * width + column], c.gain * delta[column], largest[column])) return false;
     }

@@ -13,8 +13,8 @@ LayerSpec lif(int size) {
   LayerSpec spec;
   spec.name = "measured";
   spec.size = size;
-  spec.decay_given = true;
-  spec.decay = {kDecay, kDecay};
+  spec.membrane.decay_given = true;
+  spec.membrane.decay = {kDecay, kDecay};
   return spec;
 }
 
@@ -95,8 +95,8 @@ void TileCase::delta_tile() {
   for (int sample = 0; sample < context_.samples; ++sample) {
     const std::size_t at = sample % range * sample_floats;
     const bool half = layer_.half_rows();
-    delta_of_sample(layer_, 0, sample, scratch().rows.data() + (half ? 0 : at), layer_.width(), context_, scratch(),
-                    half ? scratch().half_rows.data() + at / 2 : nullptr);
+    delta_of_sample(layer_, 0, sample, input(), scratch().rows.data() + (half ? 0 : at), layer_.width(), context_,
+                    scratch(), half ? scratch().half_rows.data() + at / 2 : nullptr);
   }
 }
 

@@ -1,10 +1,10 @@
-// Backward passes of a tile: delta recursion, weight gradient from transposed events, input gradient at the active set.
+// Gradients of a tile from its deltas: of its weights, from transposed events, and of its inputs, at their active set.
 #include "kernels/kernels.hpp"
 
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/backward.cpp"
+#define HWY_TARGET_INCLUDE "kernels/gradients.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -14,112 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace spikeloom::kernels::HWY_NAMESPACE {
 namespace {
 
-#include "network/models/leaky_integrator.inl.hpp"
-#include "network/models/lif.inl.hpp"
-
 #include "kernels/rows.inl.hpp"
-
-// Entries of a step from which on a loop per step is predicted well enough; below, one loop over all entries is faster,
-// although each then waits for the mask that the one before has stored.
-constexpr std::size_t kBusyStep = 4;
-
-/// First pass over a sample's lists: writes h (dLoss/ds + rate gradient) of the active entries into rows that are 0
-/// elsewhere, and the spikes as bits. Vectors are read from the rows only in the second pass, a whole sample later:
-/// read at once, each would wait for the single floats to leave the store buffer.
-template <int kWidth, bool kThroughReset>
-void scatter_entries(const TileConstants& c, const TraceIn& trace, const float* spike_gradient,
-                     const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride,
-                     std::uint64_t* spike_masks, float* jumps) {
-  for (int step = 0; step < steps; ++step) {
-    std::fill_n(rows + step * stride, kWidth, 0.0f);
-    if constexpr (kThroughReset) std::fill_n(jumps + step * kWidth, kWidth, 0.0f);
-    spike_masks[step] = 0;
-  }
-  // Writes what entry `entry` of `step` says, and returns its spike as a bit.
-  const auto scatter = [&](std::size_t entry, std::size_t step) HWY_ATTR {
-    const std::uint8_t code = trace.codes[entry];
-    const int column = code & kColumnBits;
-    if (code & kActive) {
-      const float h = trace.derivatives[entry];
-      rows[step * stride + column] = h * (*spike_gradient++ + rate_gradient[column]);
-      if constexpr (kThroughReset) {
-        const float membrane = trace.membranes[entry];
-        // Lif::reset_jump of one neuron; a register for a single entry would cost more than it saves.
-        jumps[step * kWidth + column] =
-            h * __builtin_fmaf(c.spiked_slope[column] - c.decay[column], membrane, c.spiked_offset[column]);
-      }
-    }
-    return std::uint64_t{(code & kSpiked) != 0} << column;
-  };
-  const std::uint32_t* step_of = trace.entry_rows;
-  if (trace.entries < kBusyStep * steps) {
-    for (std::size_t entry = 0; entry < trace.entries; ++entry)
-      spike_masks[step_of[entry]] |= scatter(entry, step_of[entry]);
-    return;
-  }
-  for (std::size_t entry = 0; entry < trace.entries;) {
-    const std::uint32_t step = step_of[entry];
-    std::uint64_t spiked = 0;
-    for (; entry < trace.entries && step_of[entry] == step; ++entry) spiked |= scatter(entry, step);
-    spike_masks[step] = spiked;
-  }
-}
-
-template <int kWidth, bool kThroughReset, bool kHalf>
-void spiking(const TileConstants& c, const TraceIn& trace, const float* spike_gradient, const float* rate_gradient,
-             int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient, std::uint64_t* spike_masks,
-             float* jumps, Bf16Pair* half_rows) {
-  constexpr int kVectors = kWidth / kLanes;
-  scatter_entries<kWidth, kThroughReset>(c, trace, spike_gradient, rate_gradient, steps, rows, stride, spike_masks,
-                                         jumps);
-  Lanes delta[kVectors], bias[kVectors];
-  SPIKELOOM_UNROLL
-  for (int i = 0; i < kVectors; ++i) delta[i] = lanes(0.0f), bias[i] = load(bias_gradient + i * kLanes);
-  for (int step = steps - 1; step >= 0; --step) {
-    Lanes scaled[kVectors];
-    SPIKELOOM_UNROLL
-    for (int i = 0; i < kVectors; ++i) {
-      const int at = i * kLanes;
-      const Lif::Constants<Lanes> constants{load(c.decay + at), load(c.gain + at), load(c.threshold + at),
-                                            load(c.spiked_slope + at), load(c.spiked_offset + at)};
-      const float* row = rows + step * stride + at;
-      const LaneMask spiked = mask_of(spike_masks[step] >> at);
-      if constexpr (kThroughReset) {
-        delta[i] = Lif::adjoint_through_reset(constants, spiked, load(jumps + step * kWidth + at), load(row), delta[i]);
-      } else {
-        delta[i] = Lif::adjoint(constants, spiked, load(row), delta[i]);
-      }
-      scaled[i] = constants.gain * delta[i];
-      bias[i] = bias[i] + scaled[i];
-    }
-    if constexpr (kHalf) {
-      store_pairs(scaled, half_rows + step * (kWidth / 2));
-    } else {
-      SPIKELOOM_UNROLL
-      for (int i = 0; i < kVectors; ++i) store(scaled[i], rows + step * stride + i * kLanes);
-    }
-  }
-  SPIKELOOM_UNROLL
-  for (int i = 0; i < kVectors; ++i) store(bias[i], bias_gradient + i * kLanes);
-}
-
-template <int kWidth>
-void membrane_only(const TileConstants& c, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient) {
-  constexpr int kVectors = kWidth / kLanes;
-  SPIKELOOM_UNROLL
-  for (int i = 0; i < kVectors; ++i) {
-    const LeakyIntegrator::Constants<Lanes> constants{load(c.decay + i * kLanes), load(c.gain + i * kLanes)};
-    Lanes delta = lanes(0.0f), bias = load(bias_gradient + i * kLanes);
-    for (int step = steps - 1; step >= 0; --step) {
-      float* row = rows + step * stride + i * kLanes;
-      delta = LeakyIntegrator::adjoint(constants, load(row), delta);
-      const Lanes scaled = constants.gain * delta;
-      store(scaled, row);
-      bias = bias + scaled;
-    }
-    store(bias, bias_gradient + i * kLanes);
-  }
-}
 
 template <int kWidth, class Rows>
 void weights(const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first, std::uint32_t last,
@@ -207,27 +102,6 @@ void inputs(const typename Rows::Element* weights, const typename Rows::Element*
   }
 }
 
-void BackwardSpiking(int width, const TileConstants& c, const TraceIn& trace, const float* spike_gradient,
-                     const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
-                     std::uint64_t* masks, float* jumps, Bf16Pair* half_rows) {
-  const auto run = [&](auto plain, auto through_reset) HWY_ATTR {
-    (trace.membranes ? through_reset : plain)(c, trace, spike_gradient, rate_gradient, steps, rows, stride,
-                                              bias_gradient, masks, jumps, half_rows);
-  };
-  if (width == 64 && half_rows) return run(spiking<64, false, true>, spiking<64, true, true>);
-  if (width == 32 && half_rows) return run(spiking<32, false, true>, spiking<32, true, true>);
-  if (width == 64) return run(spiking<64, false, false>, spiking<64, true, false>);
-  if (width == 32) return run(spiking<32, false, false>, spiking<32, true, false>);
-  run(spiking<16, false, false>, spiking<16, true, false>);
-}
-
-void BackwardMembrane(int width, const TileConstants& c, int steps, float* rows, std::ptrdiff_t stride,
-                      float* bias_gradient) {
-  if (width == 64) return membrane_only<64>(c, steps, rows, stride, bias_gradient);
-  if (width == 32) return membrane_only<32>(c, steps, rows, stride, bias_gradient);
-  membrane_only<16>(c, steps, rows, stride, bias_gradient);
-}
-
 void WeightGradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
                     std::uint32_t last, const float* rows, std::ptrdiff_t stride, Gradient state, float* gradient) {
   if (width == 64) return weights<64, FullRows>(starts, event_rows, first, last, rows, stride, state, gradient);
@@ -299,27 +173,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace spikeloom::kernels {
 
-HWY_EXPORT(BackwardSpiking);
-HWY_EXPORT(BackwardMembrane);
 HWY_EXPORT(WeightGradient);
 HWY_EXPORT(HalfWeightGradient);
 HWY_EXPORT(InputGradient);
 HWY_EXPORT(HalfInputGradient);
 HWY_EXPORT(RoundRows);
 HWY_EXPORT(AddInOrder);
-
-void backward_spiking(int width, const TileConstants& constants, const TraceIn& trace, const float* spike_gradient,
-                      const float* rate_gradient, int steps, float* rows, std::ptrdiff_t stride, float* bias_gradient,
-                      std::uint64_t* spike_masks, float* jumps, Bf16Pair* half_rows) {
-  HWY_DYNAMIC_DISPATCH(BackwardSpiking)
-  (width, constants, trace, spike_gradient, rate_gradient, steps, rows, stride, bias_gradient, spike_masks, jumps,
-   half_rows);
-}
-
-void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride,
-                       float* bias_gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardMembrane)(width, constants, steps, rows, stride, bias_gradient);
-}
 
 void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
                      std::uint32_t last, const float* rows, std::ptrdiff_t stride, Gradient state, float* gradient) {
