@@ -89,10 +89,11 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, InputSources*
   });
 
   if (!train) return results;
-  std::fill_n(last_->bias_gradient(0), stride, 0.0f);
-  for (int sample = 0; sample < context.samples; ++sample) {
-    for (int c = 0; c < stride; ++c)
-      last_->bias_gradient(0)[c] += bias_gradients_[static_cast<std::size_t>(sample) * stride + c];
+  for (int c = 0; c < stride; ++c) {
+    double sum = 0.0;  // residuals of right and wrong classes cancel
+    for (int sample = 0; sample < context.samples; ++sample)
+      sum += static_cast<double>(bias_gradients_[static_cast<std::size_t>(sample) * stride + c]);
+    last_->bias_gradient(0)[c] = static_cast<float>(sum);
   }
   if (hidden_) {
     backward_hidden(input, below, rule, context);
