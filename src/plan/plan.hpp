@@ -29,7 +29,7 @@ struct Plan {
   int workers = 1;
   EngineMode mode = EngineMode::automatic;
   std::vector<LayerPlan> layers;
-  std::size_t partial_budget_bytes = std::size_t{16}
+  std::size_t partial_budget_bytes = std::size_t{64}
                                      << 20;  // partial sums of the input gradient that may be alive at once
   int delta_rows =
       1024;  // (sample, step) rows of delta that a worker holds at a time: 256 KB for a tile of 64, a share of the L2

@@ -256,7 +256,7 @@ Case changed_lists_case(std::uint64_t number) {
 
 /// random_case, whose layers take their spikes from some of all earlier ones and the data.
 Case skip_case(std::uint64_t number) {
-  Case test = random_case(number, number % 2 == 0);
+  Case test = random_case(number);
   NetworkSpec& network = test.network;
   RandomStream random(number, "skip");
   std::vector<bool> used(network.layers.size(), false);
