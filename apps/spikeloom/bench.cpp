@@ -44,6 +44,27 @@ Json to_json(const BenchmarkReport& report) {
           {"saved_state_bytes", report.saved_state_bytes}};
 }
 
+/// The rough limit for what was measured. Asked for outside the child process, whose peak memory is not to hold it.
+std::optional<double> limit_of(const BenchmarkOptions& options, const Json& measured) {
+  BenchmarkReport report;
+  report.threads = measured["threads"];
+  report.batch = measured["batch"];
+  report.steps = measured["steps"];
+  report.input_activity = measured["input_activity"];
+  for (const auto& [name, value] : measured["activity"].items()) {
+    report.activity.emplace_back(name, value);
+    report.active_fraction.emplace_back(name, measured["active_fraction"][name]);
+  }
+  return benchmark_limit(options, report);
+}
+
+std::string limit_text(const Json& report) {
+  if (!report.contains("limit_samples_per_s"))
+    return "not known: `spikeloom bench kernels` or `spikeloom plan --measure` measures this machine";
+  const double limit = report["limit_samples_per_s"].get<double>();
+  return fmt::format("{:.0f} samples/s, reached {:.2f}", limit, report["samples_per_s"].get<double>() / limit);
+}
+
 /// Runs the benchmark in a child process, so that its peak memory is that of this mode alone. Must be called before
 /// this process has threads.
 Json run_in_child(const BenchmarkOptions& options) {
@@ -112,6 +133,7 @@ void bench_train(const BenchmarkOptions& options, bool with_dense, bool json) {
               {"mode", name_of(options.mode)},
               {"precision", name_of(options.precision)}};
   for (const auto& [key, value] : mine.items()) result[key] = value;
+  if (const std::optional<double> limit = limit_of(options, mine)) result["limit_samples_per_s"] = *limit;
   if (with_dense) {
     result["dense"] = {{"losses", dense["losses"]},
                        {"samples_per_s", dense["samples_per_s"]},
@@ -131,6 +153,7 @@ void bench_train(const BenchmarkOptions& options, bool with_dense, bool json) {
                              mine["phases"]["forward"].get<double>(), mine["phases"]["backward"].get<double>(),
                              mine["phases"]["update"].get<double>(), mine["phases"]["data"].get<double>())},
       {"input activity", fmt::format("{:.4f}", mine["input_activity"].get<double>())}};
+  if (options.mode != EngineMode::dense) rows.insert(rows.begin() + 5, {"rough limit", limit_text(result)});
   for (const auto& [name, value] : mine["activity"].items()) {
     rows.emplace_back("activity " + name, fmt::format("{:.4f}, active in the backward pass {:.4f}", value.get<double>(),
                                                       mine["active_fraction"][name].get<double>()));

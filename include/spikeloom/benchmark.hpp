@@ -81,4 +81,8 @@ Configuration benchmark_configuration(const BenchmarkOptions& options);
 /// Whole training steps (forward, backward, AdamW) in this process.
 BenchmarkReport run_benchmark(const BenchmarkOptions& options);
 
+/// Samples per second that list passes could reach at most (docs/performance.md) with the batch, threads and activities
+/// of `report`, by the figures kept for this machine and program. Nothing if none are kept, and in dense mode.
+std::optional<double> benchmark_limit(const BenchmarkOptions& options, const BenchmarkReport& report);
+
 }  // namespace spikeloom

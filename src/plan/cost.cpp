@@ -268,11 +268,19 @@ double rough_limit_ns(const NetworkSpec& network, const Plan& plan, const Worklo
   double ns = 0.0;
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const Shape s(network, plan, l, work, f);
-    const double passes = s.first ? 2.0 : 3.0;
+    double passes = s.first ? 2.0 : 3.0;
+    double events = s.events, active = s.active_below, parameters = s.parameters();
+    if (network.layers[l].recurrent) {  // its own spikes are a second input, whose gradient is wanted, too
+      const double size = network.layers[l].size;
+      passes += 1.0;
+      events += work.activity[l] * size;
+      active += std::max(work.active_fraction[l], work.activity[l]) * size;
+      parameters += s.stride() * size;
+    }
     // Forward and weight gradient add a row of a tile per input event, the input gradient reads one per active neuron.
-    const double row_bytes = s.rows * (2.0 * s.events + s.active_below) * s.stride() * s.number_bytes;
+    const double row_bytes = s.rows * (2.0 * events + active) * s.stride() * s.number_bytes;
     ns += row_bytes / f.l2_bandwidth + passes * s.rows * s.tiles * kLimitCyclesPerStep / f.clock_ghz;
-    ns += s.parameters() * update_ns_per_parameter(network, plan, work, f);
+    ns += parameters * update_ns_per_parameter(network, plan, work, f);
   }
   return ns / plan.workers;
 }

@@ -15,6 +15,9 @@
 #include "data/spike_batch.hpp"
 #include "engine/engine.hpp"
 #include "network/parameters.hpp"
+#include "plan/cost.hpp"
+#include "plan/figures_file.hpp"
+#include "plan/machine.hpp"
 #include "plan/plan.hpp"
 #include "train/losses.hpp"
 #include "train/optimizer.hpp"
@@ -254,6 +257,25 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
   report.update_ms = median(update);
   report.data_ms = median(gather);
   return report;
+}
+
+std::optional<double> benchmark_limit(const BenchmarkOptions& options, const BenchmarkReport& report) {
+  if (options.mode == EngineMode::dense) return std::nullopt;
+  const std::optional<MachineFigures> figures = load_figures(figures_path(describe_machine()), program_identity());
+  if (!figures) return std::nullopt;
+  const NetworkSpec network = benchmark_configuration(options).network;
+  Workload work;
+  work.batch = report.batch;
+  work.steps = report.steps;
+  work.input_activity = report.input_activity;
+  for (std::size_t l = 0; l + 1 < network.layers.size(); ++l) {
+    work.activity.push_back(report.activity[l].second);
+    work.active_fraction.push_back(report.active_fraction[l].second);
+  }
+  work.activity.push_back(0.0);  // of the readout
+  work.active_fraction.push_back(0.0);
+  const Plan plan = make_plan(network, options.mode, report.threads, options.precision);
+  return 1e9 * report.batch / rough_limit_ns(network, plan, work, *figures);
 }
 
 }  // namespace spikeloom

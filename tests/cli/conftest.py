@@ -30,6 +30,12 @@ def spikeloom():
     return Program(path)
 
 
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    """Where the machine's figures are kept: measuring it takes some seconds, so once for all tests."""
+    return tmp_path_factory.mktemp("cache")
+
+
 def record(x, y, polarity, time_us):
     """One event of an N-MNIST file."""
     return bytes([x, y, (polarity << 7) | (time_us >> 16), (time_us >> 8) & 0xFF, time_us & 0xFF])

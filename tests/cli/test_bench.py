@@ -46,6 +46,28 @@ def test_activity_is_set_where_it_was_asked_for(usual, spikeloom):
     assert busy["activity"]["hidden1"] > 3 * usual["activity"]["hidden1"]
 
 
+def test_the_limit_is_that_of_the_plan_for_what_was_measured(spikeloom, cache, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    net = ["--net", "60-70-40-5", "--threads", "1"]
+    planned = only_json(spikeloom("plan", *net, "--activity", "0.05", "--json"))  # measures the machine, if nobody has
+    timing = ["--activity", "0.05", "--seconds", "0.1", "--no-dense"]
+    report = only_json(spikeloom("bench", "train", *net, *timing, "--json"))
+    # The plan guesses how many neurons are in the window, and the weights meet the activity only nearly.
+    assert report["limit_samples_per_s"] == pytest.approx(planned["limit_samples_per_s"], rel=0.15)
+    [line] = [line for line in spikeloom("bench", "train", *net, *timing).stdout.splitlines() if "limit" in line]
+    assert "samples/s, reached 0." in line
+    dense = only_json(spikeloom("bench", "train", *net, *timing, "--mode", "dense", "--json"))
+    assert "limit_samples_per_s" not in dense, "lists don't limit products"
+
+
+def test_nothing_is_measured_for_a_limit_nobody_asked_for(spikeloom, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "limit_samples_per_s" not in bench(spikeloom, "--no-dense")
+    [line] = [line for line in spikeloom("bench", "train", *TINY, "--no-dense").stdout.splitlines() if "limit" in line]
+    assert "bench kernels" in line and "plan --measure" in line
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

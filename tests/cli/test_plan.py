@@ -7,12 +7,6 @@ import pytest
 from helpers import error_line, only_json
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory):
-    """Where the machine's figures are kept: measuring it takes some seconds, so once for all tests."""
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
 def plan(spikeloom, cache, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))

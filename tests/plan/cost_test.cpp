@@ -109,5 +109,18 @@ TEST(Cost, LimitIsTheFormulaOfTheDocumentation) {
   EXPECT_NEAR(rough_limit_ns(network, make_plan(network, EngineMode::sparse, 1), work, f), adds + steps + update, 1.0);
 }
 
+TEST(Cost, LimitOfARecurrentLayerCountsItsOwnSpikesAsASecondInput) {
+  NetworkSpec network = layered(1000, {64}, 100);
+  const MachineFigures f = made_up_figures(1);
+  const Workload work = workload(network, 10, 0.02, 0.02);
+  const auto limit = [&] { return rough_limit_ns(network, make_plan(network, EngineMode::sparse, 1), work, f); };
+  const double without = limit();
+  network.layers[0].recurrent = true;
+  // 1.28 spikes and 2.56 active of 64; a third pass, and 64 x 64 weights more.
+  const double rows = 1000.0;
+  const double own = rows * (2 * 1.28 + 2.56) * 256.0 / 100.0 + rows * kLimitCyclesPerStep / 3.0 + 64 * 64 * 0.5;
+  EXPECT_NEAR(limit() - without, own, 1.0);
+}
+
 }  // namespace
 }  // namespace spikeloom::testing
