@@ -118,7 +118,7 @@ void add_eval(CLI::App& app, Action& action) {
   verb->add_option("--decision", options->decision,
                    "The same as --set loss.decision=KIND: auto, sum, mean, max, last or majority")
       ->type_name("KIND");
-  verb->add_option("--threads", options->threads, "Worker threads; 0: all cores")
+  verb->add_option("--threads", options->threads, "Worker threads; 0: as the run was configured")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");
   verb->add_option("--set", options->set, "Replace a setting of the run's configuration; may be repeated")

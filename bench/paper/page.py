@@ -84,7 +84,7 @@ def environments(runs):
     found = [json.loads((folder / "environment.json").read_text()) for folder in folders]
     dates = sorted({datetime.date.fromtimestamp((folder / "metrics.jsonl").stat().st_mtime) for folder in folders})
     machines = joined(sorted({f"{e['cpu']}, {e['threads']} thread{'s' if e['threads'] > 1 else ''}" for e in found}))
-    versions = joined(sorted({f"{e['spikeloom']} ({e['compiler']})" for e in found}))
+    versions = joined(sorted({f"{e['spikeloom']}, compiler {e['compiler']}" for e in found}))
     between = dates[0].isoformat() if len(dates) == 1 else f"{dates[0].isoformat()} to {dates[-1].isoformat()}"
     return f"On {machines}; Spikeloom {versions}; {between}."
 

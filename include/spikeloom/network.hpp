@@ -16,7 +16,6 @@ enum class SurrogateKind { superspike, triangle, box, quadratic, arctan };
 enum class InputScaling { none, leak };
 enum class InitKind { rate, lsuv, kaiming, uniform, normal };
 enum class RecurrentInitKind { orthogonal, normal };
-enum class ActivityControl { cost, threshold };
 
 /// A constant that is one number for the layer (low == high) or drawn per neuron, uniformly in [low, high].
 struct Range {
@@ -95,9 +94,8 @@ struct LayerSpec {
   double rate_lower_weight = 0.0;
   double rate_upper = 1.0;
   double rate_upper_weight = 0.0;
-  // Mean rate of the layer that training holds, and by what means; 0 is off.
+  // Mean rate of the layer that training holds; 0 is off.
   double activity_target = 0.0;
-  ActivityControl activity_control = ActivityControl::cost;
   double rescue_active = 0.0;  // while a smaller fraction of the neurons is active in a batch, the window widens
   /// Where the layer takes its spikes from: names of earlier layers, and kDataInput. None: the layer before, or the
   /// data.

@@ -39,12 +39,4 @@ void for_each_cohort(const LayerState& layer, SampleRange group, const PassConte
                      const std::function<void(SampleRange samples, StepExchange& exchange)>& prepare,
                      const std::function<void(const Cohort&)>& advance);
 
-/// `count` elements of a tile's row in an exchange, up to a whole number of cache lines, so that no two workers write
-/// one line.
-template <class T>
-std::size_t whole_lines(std::size_t count) {
-  constexpr std::size_t kPerLine = kCacheLine / sizeof(T);
-  return (count + kPerLine - 1) / kPerLine * kPerLine;
-}
-
 }  // namespace spikeloom

@@ -7,6 +7,7 @@
 
 #include <spikeloom/error.hpp>
 #include "engine/passes.hpp"
+#include "engine/recording.hpp"
 #include "plan/mode_choice.hpp"
 
 namespace spikeloom {
@@ -351,9 +352,35 @@ class Engine::Implementation {
     }
   }
 
-  LayerRecord record(const SpikeBatch& batch, int which, bool spikes, bool membrane, bool input_current);
-  void record_membranes(const SpikeRows& input, LayerState& layer, bool input_current, const PassContext& context,
-                        std::vector<float>& out);
+  /// Layers up to `which` forward, as far as they are needed for what is asked of it.
+  LayerRecord record(const SpikeBatch& batch, int which, bool spikes, bool membrane, bool input_current) {
+    check(batch);
+    LayerRecord result;
+    LayerState& layer = layers.at(which);
+    const PassContext context = context_of(batch);
+    const std::size_t fed_by_spikes = std::min<std::size_t>(which, spiking_layers);
+    for (std::size_t l = 0; l < fed_by_spikes; ++l) forward(l, batch, Listing::spikes_only, context);
+    receive(fed_by_spikes, batch);
+    if (!layer.spec().spiking()) {
+      if (spikes) throw InternalError("layer " + layer.spec().name + " does not spike");
+      const SpikeRows input = input_of(fed_by_spikes);
+      const bool on_spikes = static_cast<std::size_t>(which) == spiking_layers;
+      if (membrane)
+        result.membrane = on_spikes ? forward_membranes(layer, input, input_current, context)
+                                    : linear_membranes(output_stage, layer, input, batch, context);
+      return result;
+    }
+    const bool list_all = membrane && !input_current;
+    if (spikes || list_all) {
+      const Listing listing = list_all ? Listing::everything : Listing::spikes_only;
+      forward_sparse(layer, input_of(which), listing, context);
+      send(layer, listing, context);
+    }
+    if (spikes) result.spikes = recorded_spikes(layer, batch);
+    if (list_all) result.membrane = recorded_membranes(layer, context);
+    if (membrane && input_current) result.membrane = forward_membranes(layer, input_of(which), true, context);
+    return result;
+  }
 
   const NetworkSpec network;
   const Plan plan;
@@ -397,101 +424,6 @@ class Engine::Implementation {
     }
   }
 };
-
-namespace {
-
-/// Membranes of a spiking tile from a trace that lists every column: (steps, size) rows of the record.
-void copy_membranes(const LayerState& layer, int tile, int sample, int steps, float* out) {
-  const TileTrace& trace = layer.traces[tile];
-  std::size_t entry = trace.entry_start[sample];
-  for (int step = 0; step < steps; ++step, out += layer.size()) {
-    for (const std::size_t end = entry + trace.counts[static_cast<std::size_t>(sample) * steps + step]; entry < end;
-         ++entry) {
-      const int neuron = tile * layer.width() + (trace.codes[entry] & kernels::kColumnBits);
-      if (neuron < layer.size()) out[neuron] = trace.membranes[entry];
-    }
-  }
-}
-
-}  // namespace
-
-void Engine::Implementation::record_membranes(const SpikeRows& input, LayerState& layer, bool input_current,
-                                              const PassContext& context, std::vector<float>& out) {
-  const AlignedBuffer<float> no_decay(layer.stride());
-  team.for_each(context.samples, [&](std::size_t sample, int worker) {
-    AlignedBuffer<float>& rows = scratch[worker].dense_input;
-    rows.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
-    for (int tile = 0; tile < layer.tiles(); ++tile) {
-      kernels::TileConstants constants = layer.constants(tile);
-      if (input_current) constants[NeuronConstant::decay] = no_decay.data();
-      const kernels::TileInput from{layer.weights(tile), layer.bias(tile), input.offsets + sample * context.steps,
-                                    input.ids};
-      kernels::forward_membrane(layer.width(), from, constants, context.steps, rows.data(), layer.width());
-      const int columns = std::min(layer.width(), layer.size() - tile * layer.width());
-      for (int step = 0; step < context.steps; ++step) {
-        std::copy_n(rows.data() + static_cast<std::size_t>(step) * layer.width(), columns,
-                    out.data() + (sample * context.steps + step) * layer.size() + tile * layer.width());
-      }
-    }
-  });
-}
-
-LayerRecord Engine::Implementation::record(const SpikeBatch& batch, int which, bool spikes, bool membrane,
-                                           bool input_current) {
-  check(batch);
-  LayerRecord result;
-  LayerState& layer = layers.at(which);
-  const PassContext context = context_of(batch);
-  const std::size_t fed_by_spikes = std::min<std::size_t>(which, spiking_layers);
-  for (std::size_t l = 0; l < fed_by_spikes; ++l) forward(l, batch, Listing::spikes_only, context);
-  receive(fed_by_spikes, batch);
-  if (membrane) result.membrane.resize(context.rows() * layer.size());
-  if (layer.spec().spiking()) {
-    const bool list_all = membrane && !input_current;
-    if (spikes || list_all) {
-      const Listing listing = list_all ? Listing::everything : Listing::spikes_only;
-      forward_sparse(layer, input_of(which), listing, context);
-      send(layer, listing, context);
-    }
-    if (spikes) {
-      result.spikes.samples = batch.samples;
-      result.spikes.steps = batch.steps;
-      result.spikes.neurons = layer.size();
-      result.spikes.offsets = layer.spikes.offsets;
-      result.spikes.ids = layer.spikes.ids;
-      result.spikes.labels = batch.labels;
-    }
-    if (list_all) {
-      for (int tile = 0; tile < layer.tiles(); ++tile) {
-        for (int sample = 0; sample < batch.samples; ++sample) {
-          copy_membranes(layer, tile, sample, batch.steps,
-                         result.membrane.data() + static_cast<std::size_t>(sample) * batch.steps * layer.size());
-        }
-      }
-    }
-    if (membrane && input_current) record_membranes(input_of(which), layer, true, context, result.membrane);
-    return result;
-  }
-  if (spikes) throw InternalError("layer " + layer.spec().name + " does not spike");
-  const bool on_dense_input = static_cast<std::size_t>(which) > spiking_layers;
-  if (!membrane) return result;
-  if (!on_dense_input) {
-    record_membranes(input_of(which), layer, input_current, context, result.membrane);
-    return result;
-  }
-  // A linear layer has no memory: its membrane is its input current.
-  const SpikeRows input = input_of(spiking_layers);
-  struct NoLoss final : ReadoutLoss {
-    SampleResult evaluate_membrane(const float*, float*, int, int, int, int, double) const override { return {}; }
-    SampleResult evaluate_counts(const std::uint32_t*, float*, int, int, int, double) const override { return {}; }
-  };
-  output_stage.run(input, nullptr, batch.labels, NoLoss(), false, {}, context);
-  for (std::size_t row = 0; row < context.rows(); ++row) {
-    std::copy_n(output_stage.membranes() + row * layer.stride(), layer.size(),
-                result.membrane.data() + row * layer.size());
-  }
-  return result;
-}
 
 Engine::Engine(const NetworkSpec& network, const Plan& plan, WorkerTeam& team)
     : implementation_(std::make_unique<Implementation>(network, plan, team)) {}

@@ -10,26 +10,19 @@
 #include "engine/input_sources.hpp"
 #include "engine/layer_state.hpp"
 #include "engine/spike_lists.hpp"
+#include "engine/step_exchange.hpp"
 
 namespace spikeloom {
-
-/// What the tiles of a recurrent layer tell each other from one step to the next. The buffers of even and odd steps
-/// take turns, so that one barrier a step is enough.
-struct StepExchange {
-  AlignedBuffer<std::uint64_t> spiked[2];  // forward: (tiles, samples, filled up to a cache line): columns that spiked
-  AlignedBuffer<float> partials[2];        // backward: (tiles, events, likewise): each tile's part of their dLoss/ds
-};
 
 /// What a worker needs to take samples through the steps of a recurrent layer.
 struct StepScratch {
   StepExchange exchange;          // where the worker is alone with its samples
   AlignedBuffer<float> state;     // (own tiles, samples, states, width): handed on from step to step, or its gradient
   AlignedBuffer<float> currents;  // (own tiles, some steps, samples, width): W s
-  AlignedBuffer<std::uint8_t> codes;    // samples * width: the entries of a step
-  AlignedBuffer<float> membranes;       // likewise
-  AlignedBuffer<float> spike_gradient;  // samples * width
-  std::vector<std::uint32_t> offsets;   // samples + 1: lists of a step, of all tiles
-  std::vector<std::uint32_t> ids;
+  AlignedBuffer<std::uint8_t> codes;      // samples * width: the entries of a step
+  AlignedBuffer<float> membranes;         // likewise
+  AlignedBuffer<float> spike_gradient;    // samples * width
+  SpikeLists lists;                       // of all tiles at a step: samples + 1 offsets
   std::vector<std::size_t> first_entry;   // (own tiles, samples): where the step's entries start in the tile's lists
   std::vector<std::size_t> first_active;  // likewise, of active entries
 };

@@ -42,8 +42,8 @@ class DeltaWalk {
     step_.state.reserve_discard(cells * layer.states() * width_);
     std::fill_n(step_.state.data(), cells * layer.states() * width_, 0.0f);
     step_.spike_gradient.reserve_discard(samples_ * width_);
-    step_.offsets.assign(samples_ + 1, 0);
-    step_.ids.clear();
+    step_.lists.offsets.assign(samples_ + 1, 0);
+    step_.lists.ids.clear();
     step_.first_entry.resize(cells);
     step_.first_active.resize(cells);
     for (std::size_t i = 0; i < cohort.tiles.size(); ++i) {
@@ -64,20 +64,14 @@ class DeltaWalk {
       list_active(step - 1);
       for (const int tile : cohort_.tiles) {
         kernels::input_gradient(width_, layer_.recurrent_weights(tile), rows_.at(tile, first_row_ + step),
-                                steps_ * rows_.row_stride, samples_, step_.offsets.data(), step_.ids.data(),
-                                part_of(tile, step - 1));
+                                steps_ * rows_.row_stride, samples_, step_.lists.offsets.data(), step_.lists.ids.data(),
+                                cohort_.exchange->partials(tile, step - 1));
       }
       if (!cohort_.meet()) return;
     }
   }
 
  private:
-  /// A tile's part of the gradients of a step's events.
-  float* part_of(int tile, int step) {
-    const std::size_t size = cohort_.exchange->partials[step % 2].size() / layer_.tiles() / 16 * 16;
-    return cohort_.exchange->partials[step % 2].data() + tile * size;
-  }
-
   /// delta of a step of the i-th own tile.
   void retreat(std::size_t i, int step) {
     const int tile = cohort_.tiles[i];
@@ -92,7 +86,7 @@ class DeltaWalk {
       if (active == 0) continue;
       const std::size_t first_active = step_.first_active[i * samples_ + s] -= active;
       float* from_above = trace.spike_gradient.data() + first_active;
-      float* gathered = gather_gradients(tile, s, step, from_above, active, gradient);
+      float* gathered = gather(tile, s, step, from_above, active, gradient);
       // The pass that finds the gradients of constants needs all of it, too.
       if (layer_.learns_constants()) std::copy(gradient, gathered, from_above);
       gradient = gathered;
@@ -111,28 +105,21 @@ class DeltaWalk {
   }
 
   /// dLoss/ds of a sample's active entries in a tile, from above and from the step after; returns where the next go.
-  float* gather_gradients(int tile, std::size_t s, int step, const float* from_above, std::size_t active,
-                          float* gradient) {
+  float* gather(int tile, std::size_t s, int step, const float* from_above, std::size_t active, float* gradient) {
     if (step + 1 == steps_) return std::copy_n(from_above, active, gradient);
-    const auto ids = step_.ids.begin();
-    const std::size_t event = std::lower_bound(ids + step_.offsets[s], ids + step_.offsets[s + 1],
-                                               static_cast<std::uint32_t>(tile * width_)) -
-                              ids;
-    for (std::size_t a = 0; a < active; ++a) {
-      float sum = part_of(0, step)[event + a];
-      for (int other = 1; other < layer_.tiles(); ++other) sum += part_of(other, step)[event + a];
-      *gradient++ = from_above[a] + sum;
-    }
-    return gradient;
+    return gather_gradients(*cohort_.exchange, step, layer_.tiles(), step_.lists, s,
+                            static_cast<std::uint32_t>(tile * width_), from_above, active, gradient);
   }
 
   /// The active set of a step, sample by sample.
   void list_active(int step) {
-    step_.ids.clear();
+    SpikeLists& lists = step_.lists;
+    const SpikeLists& active = layer_.active;
+    lists.ids.clear();
     for (std::size_t s = 0; s < samples_; ++s) {
-      const std::uint32_t* offsets = layer_.active.offsets.data() + (cohort_.samples.first + s) * steps_ + step;
-      step_.ids.insert(step_.ids.end(), layer_.active.ids.begin() + offsets[0], layer_.active.ids.begin() + offsets[1]);
-      step_.offsets[s + 1] = static_cast<std::uint32_t>(step_.ids.size());
+      const std::uint32_t* offsets = active.offsets.data() + (cohort_.samples.first + s) * steps_ + step;
+      lists.ids.insert(lists.ids.end(), active.ids.begin() + offsets[0], active.ids.begin() + offsets[1]);
+      lists.offsets[s + 1] = static_cast<std::uint32_t>(lists.ids.size());
     }
   }
 
@@ -161,9 +148,7 @@ void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows,
   for_each_cohort(
       layer, group, context,
       [&](SampleRange samples, StepExchange& exchange) {
-        const std::size_t events = largest_step(layer.active, samples, context.steps);
-        for (AlignedBuffer<float>& partials : exchange.partials)
-          partials.reserve_discard(layer.tiles() * whole_lines<float>(events));
+        exchange.reserve_partials(layer.tiles(), largest_step(layer.active, samples, context.steps));
       },
       [&](const Cohort& cohort) { DeltaWalk(layer, group, rows, context, cohort).run(); });
 }

@@ -3,7 +3,6 @@
 // near; what the layer's own spikes add is made in the step. Sums run in this order: input events in ascending id, the
 // bias, own events in ascending id.
 #include <algorithm>
-#include <bit>
 
 #include "engine/cohorts.hpp"
 
@@ -50,8 +49,8 @@ class ForwardWalk {
     std::fill_n(step_.state.data(), floats, 0.0f);
     step_.codes.reserve_discard(samples_ * width_);
     step_.membranes.reserve_discard(samples_ * width_);
-    step_.offsets.assign(samples_ + 1, 0);
-    step_.ids.clear();
+    step_.lists.offsets.assign(samples_ + 1, 0);
+    step_.lists.ids.clear();
     for (const int tile : cohort.tiles) staged_[tile].codes.clear(), staged_[tile].membranes.clear();
   }
 
@@ -99,16 +98,17 @@ class ForwardWalk {
 
   template <class CurrentOf>
   bool advance(int step, const CurrentOf& current_of, std::ptrdiff_t current_stride) {
-    if (step > 0) list_spikes(step - 1);
-    const std::size_t row = whole_lines<std::uint64_t>(samples_);
+    // Every worker lists all spikes for itself: that is cheaper than a second meeting.
+    if (step > 0) list_spikes(*cohort_.exchange, step - 1, layer_.tiles(), width_, samples_, step_.lists);
     for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) {
       const int tile = cohort_.tiles[i];
-      const kernels::StepInput in{layer_.bias(tile),    current_of(i),   current_stride, layer_.recurrent_weights(tile),
-                                  step_.offsets.data(), step_.ids.data()};
+      const kernels::StepInput in{
+          layer_.bias(tile),          current_of(i),         current_stride, layer_.recurrent_weights(tile),
+          step_.lists.offsets.data(), step_.lists.ids.data()};
       std::uint8_t* counts =
           layer_.traces[tile].counts.data() + static_cast<std::size_t>(cohort_.samples.first) * steps_ + step;
       const kernels::StepOut out{counts, steps_, step_.codes.data(), step_.membranes.data(),
-                                 cohort_.exchange->spiked[step % 2].data() + tile * row};
+                                 cohort_.exchange->spiked(tile, step)};
       const std::size_t entries =
           layer_.kernels().forward_step(width_, in, layer_.constants(tile, listing_), static_cast<int>(samples_),
                                         step_.state.data() + i * samples_ * layer_.states() * width_, out);
@@ -117,21 +117,6 @@ class ForwardWalk {
       staged.membranes.insert(staged.membranes.end(), step_.membranes.data(), step_.membranes.data() + entries);
     }
     return cohort_.meet();
-  }
-
-  /// The spikes of all tiles at a step, sample by sample. Every worker lists them for itself: that is cheaper than a
-  /// second meeting.
-  void list_spikes(int step) {
-    const std::uint64_t* spiked = cohort_.exchange->spiked[step % 2].data();
-    const std::size_t row = whole_lines<std::uint64_t>(samples_);
-    step_.ids.clear();
-    for (std::size_t s = 0; s < samples_; ++s) {
-      for (int tile = 0; tile < layer_.tiles(); ++tile) {
-        for (std::uint64_t left = spiked[tile * row + s]; left != 0; left &= left - 1)
-          step_.ids.push_back(static_cast<std::uint32_t>(tile * width_ + std::countr_zero(left)));
-      }
-      step_.offsets[s + 1] = static_cast<std::uint32_t>(step_.ids.size());
-    }
   }
 
   LayerState& layer_;
@@ -173,11 +158,6 @@ void append_staged(LayerState& layer, int tile, SampleRange samples, int steps, 
   }
 }
 
-void prepare_forward(const LayerState& layer, SampleRange samples, StepExchange& exchange) {
-  for (AlignedBuffer<std::uint64_t>& spiked : exchange.spiked)
-    spiked.reserve_discard(layer.tiles() * whole_lines<std::uint64_t>(samples.size()));
-}
-
 /// Takes a group through all steps (`walk` does so for one cohort on one worker) and appends what it made.
 template <class Walk>
 void forward_group(LayerState& layer, SampleRange group, Listing listing, const PassContext& context,
@@ -188,7 +168,7 @@ void forward_group(LayerState& layer, SampleRange group, Listing listing, const 
     staged.resize(static_cast<std::size_t>(cohorts) * layer.tiles());
   for_each_cohort(
       layer, group, context,
-      [&](SampleRange samples, StepExchange& exchange) { prepare_forward(layer, samples, exchange); },
+      [&](SampleRange samples, StepExchange& exchange) { exchange.reserve_spikes(layer.tiles(), samples.size()); },
       [&](const Cohort& cohort) {
         ForwardWalk one(layer, listing, context, cohort);
         walk(one, cohort);

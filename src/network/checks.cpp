@@ -177,11 +177,6 @@ std::optional<Conflict> check_activity(const NetworkSpec& network) {
       return Conflict{{layer_key(i, "activity_target")},
                       fmt::format("layers.{}.activity_target needs a layer that spikes", layer.name)};
     }
-    if (layer.activity_target > 0.0 && layer.activity_control == ActivityControl::threshold && !layer.bias) {
-      return Conflict{
-          {layer_key(i, "activity_control"), layer_key(i, "bias")},
-          fmt::format("layers.{}.activity_control = \"threshold\" shifts biases: it needs bias = true", layer.name)};
-    }
     const bool unbounded = surrogate == SurrogateKind::superspike || surrogate == SurrogateKind::arctan;
     if (layer.rescue_active > 0.0 && !(layer.spiking() && unbounded)) {
       return Conflict{

@@ -214,13 +214,10 @@ void add_learning(std::vector<Setting>& table) {
   add({"rate_upper_weight", "", "Weight of the mean over neurons of max(0, rate - rate_upper)^2; 0 is off."},
       number(at(&LayerSpec::rate_upper_weight), {0.0, 1e9}));
   add({"activity_target", "spikes per neuron and step",
-       "Mean rate of the layer that training holds; 0 is off. init_rate is this, too, unless given."},
+       "Mean rate of the layer that training holds by a price of every spike in the loss; 0 is off. init_rate is this, "
+       "too, "
+       "unless given."},
       number(at(&LayerSpec::activity_target), {0.0, 0.5}));
-  add({"activity_control", "",
-       "What holds it: cost, a price of every spike in the loss that follows the rate, or threshold, a shift of all "
-       "biases."},
-      choice(at(&LayerSpec::activity_control),
-             {{"cost", ActivityControl::cost}, {"threshold", ActivityControl::threshold}}));
   add({"rescue_active", "",
        "While a smaller fraction of the layer's neurons is active (inside the window) in a batch, the lower end of its "
        "window moves down; 0 is off. superspike and arctan."},
@@ -358,16 +355,16 @@ void add_outgoing(std::vector<Setting>& table) {
   add({"spike_budget", "ids",
        "Most ids in the list of a sample and step that goes to the next layer: spikes first, then neurons that are "
        "only "
-       "active, lowest first; the rest is dropped and counted. 0 is off. lif, neither recurrent nor last."},
+       "active, lowest first; the rest is dropped and counted. 0 is off. All that spike, neither recurrent nor last."},
       std::move(budget));
   add({"dropout", "",
        "Probability that a spike is left out on its way to the next layer, in training; the others count 1 / (1 - "
-       "dropout) there. lif, not last."},
+       "dropout) there. All that spike, not last."},
       number(at(&LayerSpec::dropout), {0.0, 1.0, false, true}));
   add({"delay_steps", "steps",
        "Steps that a spike takes to the next layer; [low, high] draws a whole number per neuron. What would arrive "
        "after "
-       "the last step is lost. lif, not last."},
+       "the last step is lost. All that spike, not last."},
       whole_range(at(&LayerSpec::delay_steps), 0, kMany));
 }
 

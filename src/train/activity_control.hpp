@@ -27,9 +27,6 @@ struct ActivityState {
 /// docs/decisions/0006.
 double rate_cost_of(const LayerSpec& layer, double effort, double error);
 
-/// What is added to the biases of a layer after the next update.
-double bias_shift_of(const LayerSpec& layer, double error);
-
 /// Lower end of the window, in thresholds, of a layer whose reach is `reach`, while annealing asks for `annealed` (NaN:
 /// for the layer's own).
 double window_low_of(const LayerSpec& layer, double reach, double annealed);
@@ -42,30 +39,18 @@ inline constexpr double kLongestReach = 1024.0;
 /// Applies the state to the engine, and follows what the batches show.
 class ActivityController {
  public:
-  explicit ActivityController(Engine& engine);
+  explicit ActivityController(Engine& engine) : engine_(engine) {}
 
   /// Before the batches of an update: sets windows and costs.
   void prepare(const ActivityState& state, double annealed_window_low);
-  /// The update to be used instead of `update`, which must outlive the result; valid until the next call.
-  ParameterUpdate& shifted(ParameterUpdate& update, const ActivityState& state);
   /// After the update: `rates` per layer over its batches. With `whole`, looks at the active sets of the last of them;
   /// a batch that is but a rest shows too few neurons.
   void observe(std::span<const double> rates, bool whole, ActivityState& state);
 
  private:
-  class BiasShift final : public ParameterUpdate {
-   public:
-    void apply(BlockId block, std::size_t first, float* values, const float* gradient, std::size_t count) override;
-    ParameterUpdate* update = nullptr;
-    std::vector<float> shifts;            // per layer
-    std::vector<std::size_t> tile_width;  // likewise
-    std::vector<std::size_t> sizes;
-  };
   double active_fraction(int layer);
 
   Engine& engine_;
-  BiasShift shift_;
-  bool shifts_any_ = false;
 };
 
 }  // namespace spikeloom

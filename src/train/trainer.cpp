@@ -87,7 +87,6 @@ void Trainer::train_batch() {
   const std::size_t of_update = std::min(samples_.size() - state_.position, batch * spec.accumulate);
   activity_.prepare(state_.activity, window_low_at(spec, configuration_.network, state_.step));
   optimizer_.begin_step(learning_rate());
-  ParameterUpdate& update = activity_.shifted(optimizer_, state_.activity);
   const double clip = configuration_.optimizer.gradient_clip;
 
   std::vector<double> rates(configuration_.network.layers.size(), 0.0);
@@ -96,12 +95,12 @@ void Trainer::train_batch() {
     const double share = static_cast<double>(count) / static_cast<double>(of_update);
     if (sum_) sum_->begin_batch(share, done == 0);
     engine_.set_dropout({configuration_.seed, static_cast<std::uint64_t>(state_.step), done});
-    const BatchResult result = sum_ ? train_part(count, *sum_, 0.0) : train_part(count, update, clip);
+    const BatchResult result = sum_ ? train_part(count, *sum_, 0.0) : train_part(count, optimizer_, clip);
     for (std::size_t l = 0; l < rates.size(); ++l) rates[l] += share * result.layers[l].activity;
   }
   if (sum_) {
     const Clock::time_point start = Clock::now();
-    sum_->finish(update, clip);
+    sum_->finish(optimizer_, clip);
     const double seconds = seconds_between(start, Clock::now());
     state_.totals.update_seconds += seconds;
     state_.totals.seconds += seconds;
@@ -216,7 +215,7 @@ EpochSummary Trainer::finish_epoch() {
   for (std::size_t l = 0; l < configuration_.network.layers.size(); ++l) {
     const LayerSpec& layer = configuration_.network.layers[l];
     const ActivityState& activity = state_.activity;
-    const bool priced = layer.activity_target > 0.0 && layer.activity_control == ActivityControl::cost;
+    const bool priced = layer.activity_target > 0.0;
     summary.rate_costs.push_back(priced ? rate_cost_of(layer, activity.effort[l], activity.error[l]) : 0.0);
     summary.window_low.push_back(window_low_of(layer, activity.window_reach[l], annealed));
   }

@@ -1,6 +1,7 @@
 """spikeloom plan, and bench kernels' promises that do not depend on time."""
 
 import json
+import os
 
 import pytest
 
@@ -75,3 +76,19 @@ def test_a_damaged_cache_is_measured_anew(plan, cache):
     after = only_json(plan("--net", "small", "--json"))
     assert after["machine"]["cpu"] == before["machine"]["cpu"]
     assert json.loads(kept.read_text())["figures"]["l2_bandwidth"] > 0.0
+
+
+def test_kernels_and_a_recurrent_step_are_timed_for_every_number_of_threads(spikeloom, cache, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    report = only_json(spikeloom("bench", "kernels", "--json"))
+    kernels = {timing["kernel"] for timing in report["kernels"]}
+    assert kernels == {"forward_spiking", "backward_spiking", "weight_gradient", "input_gradient", "adam_step"}
+    assert all(timing["ns_per_event"] > 0.0 for timing in report["kernels"])
+    step = report["recurrent_step"]
+    cores = len(os.sched_getaffinity(0))
+    powers = [2**i for i in range(cores.bit_length()) if 2**i < cores]
+    assert [timing["threads"] for timing in step["by_threads"]] == [*powers, cores]
+    alone = step["by_threads"][0]
+    # Listing takes longer than for nobody to come; that a second worker makes a meeting dearer is up to the machine.
+    assert 0.0 < alone["barrier_ns"] < alone["list_spikes_ns"] < 1e6
+    assert 0.0 < alone["gather_gradients_ns"] < 1e6

@@ -1,7 +1,9 @@
 """The command line itself: help, wrong usage, wrong configurations."""
 
 import os
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +61,26 @@ def test_settings_are_listed(spikeloom):
     result = spikeloom("train", "--help-settings")
     assert result.returncode == 0
     assert "[optimizer]" in result.stdout and "learning_rate" in result.stdout
+
+
+def test_settings_list_every_neuron_model(spikeloom):
+    text = spikeloom("train", "--help-settings").stdout
+    [allowed] = re.findall(r"^  neuron$.*?one of ([\w, ]+);", text, re.MULTILINE | re.DOTALL)
+    assert allowed.split(", ") == ["lif", "if", "cuba_lif", "alif", "adlif", "se_adlif", "li", "linear"]
+
+
+VERBS = ["train", "eval", "info", "plan", "bench train", "bench kernels"] + [
+    f"data {verb}" for verb in ("info", "spoken-digits", "encode", "encode-images")
+]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_reference_names_every_option(spikeloom, verb):
+    page = (Path(__file__).parents[2] / "docs/reference/command-line.md").read_text()
+    [section] = re.findall(rf"^## {verb}$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    options = re.findall(r"^  (?:-\w,)?(--[\w-]+)", spikeloom(*verb.split(), "--help").stdout, re.MULTILINE)
+    assert "--help" in options and "--json" in options
+    assert [option for option in options if option != "--help" and option not in section] == []
 
 
 def test_committed_page_of_settings_is_current(spikeloom):

@@ -63,9 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
         std::vector<std::string>{"layers.one.delay_steps=[0, 4]", "layers.two.delay_steps=1"},
         std::vector<std::string>{"layers.two.inputs=[\"one\", \"data\"]", "layers.out.inputs=[\"one\", \"two\"]"},
         std::vector<std::string>{"layers.one.activity_target=0.01", "layers.one.rescue_active=0.99",
-                                 "layers.two.activity_target=0.02", "layers.two.activity_control=threshold",
-                                 "training.anneal_window=false", "layers.two.rescue_active=0.99",
-                                 "training.epochs=5"}));
+                                 "layers.two.activity_target=0.02", "training.anneal_window=false",
+                                 "layers.two.rescue_active=0.99", "training.epochs=5"}));
 
 TEST(Resume, AnyBatchIsAGoodPlaceToStop) {
   const TinyRun run;

@@ -30,18 +30,6 @@ TEST(RateCost, GrowsWithEffortIsOddAndKeepsItsPriceForAnyTarget) {
   EXPECT_NEAR(rate_cost_of(layer, 3.0, 0.5) * 0.01, 0.01 * std::sinh(3.5), 1e-12);
 }
 
-TEST(BiasShift, MovesAgainstTheErrorInUnitsOfTheThreshold) {
-  LayerSpec layer = layer_with_target(0.01);
-  layer.membrane.decay = {0.9, 0.9};
-  EXPECT_LT(bias_shift_of(layer, 1.0), 0.0);
-  EXPECT_GT(bias_shift_of(layer, -1.0), 0.0);
-  const double membrane = bias_shift_of(layer, 1.0) * layer.input_gain / (1.0 - 0.9);
-  layer.threshold = 3.0;
-  layer.input_gain = 20.0;
-  layer.input_scaling = InputScaling::leak;
-  EXPECT_NEAR(bias_shift_of(layer, 1.0) * 20.0, 3.0 * membrane, 1e-12);
-}
-
 TEST(Window, ReachesFartherTheLongerTooFewAreActiveAndComesBack) {
   LayerSpec layer = layer_with_target(0.0);
   layer.rescue_active = 0.2;
