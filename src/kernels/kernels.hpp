@@ -152,8 +152,7 @@ struct ConstantGradients {
 
 /// The kernels of a model of spiking neurons (network/models): one translation unit each, in neurons/.
 struct SpikingKernels {
-  int states;        // numbers that a neuron hands on from step to step
-  int first_driven;  // see network/models/lif.inl.hpp
+  int states;  // numbers that a neuron hands on from step to step
 
   /// All steps of one sample of a tile. Returns the number of entries.
   std::size_t (*forward)(int width, const TileInput& input, const TileConstants& constants, int steps,
@@ -165,8 +164,8 @@ struct SpikingKernels {
   std::size_t (*forward_step)(int width, const StepInput& input, const TileConstants& constants, int samples,
                               float* carry, const StepOut& out);
 
-  /// The states of one sample once more, its spikes being known (`spike_masks`, one per step): writes
-  /// the states and, last, the input current to `states` (steps, states + 1, width).
+  /// The states of one sample once more, its spikes being known (`spike_masks`, one per step): writes the states and,
+  /// last, the input current to `states` (steps, states + 1, width).
   void (*retrace)(int width, const TileInput& input, const OwnInput& own, const TileConstants& constants, int steps,
                   const std::uint64_t* spike_masks, float* states);
 

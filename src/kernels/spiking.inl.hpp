@@ -478,13 +478,8 @@ void backward_step(int width, const TileConstants& constants, const StepEntries&
 
 }  // namespace
 
-extern const SpikingKernels SPIKELOOM_KERNELS{scalar::SPIKELOOM_MODEL::kStates,
-                                              scalar::SPIKELOOM_MODEL::kFirstDriven,
-                                              forward,
-                                              forward_step,
-                                              retrace,
-                                              backward,
-                                              backward_step};
+extern const SpikingKernels SPIKELOOM_KERNELS{
+    scalar::SPIKELOOM_MODEL::kStates, forward, forward_step, retrace, backward, backward_step};
 
 }  // namespace spikeloom::kernels
 #endif
