@@ -72,13 +72,8 @@ class TileTurn {
     const float* above = source_.linear_rows + first_row * linear.stride();
     const int columns = std::min(width_, layer_.size() - tile_ * width_);
     scratch_.dense_input.reserve_discard(static_cast<std::size_t>(context_.steps) * width_);
-    const kernels::TileInput from{.weights = layer_.weights(tile_),
-                                  .bias = layer_.bias(tile_),
-                                  .offsets = input.offsets + first_row,
-                                  .ids = input.ids,
-                                  .spike_value = input.value};
-    kernels::forward_membrane(width_, from, layer_.constants(tile_), context_.steps, scratch_.dense_input.data(),
-                              width_);
+    kernels::forward_membrane(width_, layer_.input_of(tile_, input, first_row), layer_.constants(tile_), context_.steps,
+                              scratch_.dense_input.data(), width_);
     for (int t = 0; t < linear.tiles(); ++t) {
       kernels::linear_weight_gradient(
           linear.width(), scratch_.dense_input.data(), width_, columns, above + t * linear.width(), linear.stride(),
@@ -128,16 +123,10 @@ namespace {
 const float* retrace(LayerState& layer, int tile, int sample, const SpikeRows& input, const PassContext& context,
                      WorkerScratch& scratch) {
   const std::size_t row = static_cast<std::size_t>(sample) * context.steps;
-  const kernels::TileInput from{.weights = layer.weights(tile),
-                                .bias = layer.bias(tile),
-                                .offsets = input.offsets + row,
-                                .ids = input.ids,
-                                .half_weights = layer.half_weights(tile),
-                                .spike_value = input.value};
   const kernels::OwnInput own{layer.recurrent_weights(tile), layer.spikes.offsets.data() + row,
                               layer.spikes.ids.data()};
-  layer.kernels().retrace(layer.width(), from, own, layer.constants(tile), context.steps, scratch.spike_masks.data(),
-                          scratch.states.data());
+  layer.kernels().retrace(layer.width(), layer.input_of(tile, input, row), own, layer.constants(tile), context.steps,
+                          scratch.spike_masks.data(), scratch.states.data());
   return scratch.states.data();
 }
 
@@ -308,9 +297,10 @@ void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* be
             accumulate(tile, transposed[range], layer.weights(tile), turn.delta(input, samples), gradient.weight);
           }
         }
-        if (last) scale_by(input.value, gradient.weight, layer.tile_floats());
-        if (last) layer.finish_gradients(tile);
-        if (last && rule.update) update_tile(layer, tile, gradient, rule, scratch);
+        if (!last) continue;
+        scale_by(input.value, gradient.weight, layer.tile_floats());
+        layer.finish_gradients(tile);
+        if (rule.update) update_tile(layer, tile, gradient, rule, scratch);
       }
     });
     if (!below) continue;

@@ -99,7 +99,7 @@ class Engine::Implementation {
       clip_and_update(*update, gradient_clip);
       result.update_seconds += seconds_since(start);
     }
-    if (update) renew_constants();
+    if (at_once) renew_constants();
     return result;
   }
 
@@ -308,29 +308,18 @@ class Engine::Implementation {
     }
     const double norm = std::sqrt(sum_of_squares);
     const float scale = norm > gradient_clip ? static_cast<float>(gradient_clip / norm) : 1.0f;
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      LayerState& layer = layers[l];
-      team.run([&](int worker) {
-        for (int tile = 0; tile < layer.tiles(); ++tile) {
-          if (layer.owner(tile) != worker) continue;
-          if (scale != 1.0f) {
-            for (const auto& [gradient, count] : gradients_of(layer, tile)) {
-              for (std::size_t i = 0; i < count; ++i) gradient[i] *= scale;
-            }
-          }
-          update_tile(layer, tile, kept_gradients(layer, tile), {&update, static_cast<int>(l)}, scratch[worker]);
-        }
-      });
-    }
+    update_all(update, scale);
   }
 
-  void update_all(ParameterUpdate& update) {
+  /// Every tile's kept gradients are scaled and applied by its owner.
+  void update_all(ParameterUpdate& update, float scale = 1.0f) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       LayerState& layer = layers[l];
       kept_gradients(layer, 0);  // allocated before the workers need it
       team.run([&](int worker) {
         for (int tile = 0; tile < layer.tiles(); ++tile) {
           if (layer.owner(tile) != worker) continue;
+          for (const auto& [gradient, count] : gradients_of(layer, tile)) scale_by(scale, gradient, count);
           update_tile(layer, tile, kept_gradients(layer, tile), {&update, static_cast<int>(l)}, scratch[worker]);
         }
       });

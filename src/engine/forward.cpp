@@ -66,13 +66,9 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
       if (layer.owner(tile) != worker) continue;
       layer.traces[tile].clear(context.rows(), layer.width());
       for (int sample = 0; sample < context.samples; ++sample) {
-        const kernels::TileInput from{.weights = layer.weights(tile),
-                                      .bias = layer.bias(tile),
-                                      .offsets = input.offsets + static_cast<std::size_t>(sample) * context.steps,
-                                      .ids = input.ids,
-                                      .half_weights = layer.half_weights(tile),
-                                      .spike_value = input.value};
-        forward_sample(layer, tile, from, listing, sample, context.steps, (*context.scratch)[worker]);
+        const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
+        forward_sample(layer, tile, layer.input_of(tile, input, first_row), listing, sample, context.steps,
+                       (*context.scratch)[worker]);
       }
     }
   });

@@ -61,6 +61,15 @@ class LayerState {
   const kernels::Bf16Pair* half_weights(int tile) const {
     return half_rows_ ? half_weights_.data() + tile * tile_floats() / 2 : nullptr;
   }
+  /// What reaches a tile from the row (sample, step) `first_row` of the layer's input on.
+  kernels::TileInput input_of(int tile, const SpikeRows& input, std::size_t first_row) const {
+    return {.weights = weights(tile),
+            .bias = bias(tile),
+            .offsets = input.offsets + first_row,
+            .ids = input.ids,
+            .half_weights = half_weights(tile),
+            .spike_value = input.value};
+  }
   /// Makes the copy of `count` rows of the tile's weights from the input `first` on, once the weights have changed.
   void round_weights(int tile, int first, int count);
   /// (size, width): what a spike of any neuron of the layer adds to the tile one step later; null unless recurrent.

@@ -8,15 +8,10 @@ void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassC
                                  WorkerScratch& scratch) {
   const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
   float* out = trace_.data() + first_row * last_->stride();
-  const kernels::TileInput from_spikes{
-      .offsets = input.offsets + first_row, .ids = input.ids, .spike_value = input.value};
   const auto forward_tiles = [&](LayerState& layer, float* membranes) {
     for (int tile = 0; tile < layer.tiles(); ++tile) {
-      kernels::TileInput from = from_spikes;
-      from.weights = layer.weights(tile);
-      from.bias = layer.bias(tile);
-      kernels::forward_membrane(layer.width(), from, layer.constants(tile), context.steps,
-                                membranes + tile * layer.width(), layer.stride());
+      kernels::forward_membrane(layer.width(), layer.input_of(tile, input, first_row), layer.constants(tile),
+                                context.steps, membranes + tile * layer.width(), layer.stride());
     }
   };
   if (!hidden_) return forward_tiles(*last_, out);

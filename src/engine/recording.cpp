@@ -52,8 +52,7 @@ std::vector<float> forward_membranes(LayerState& layer, const SpikeRows& input, 
     for (int tile = 0; tile < layer.tiles(); ++tile) {
       kernels::TileConstants constants = layer.constants(tile);
       if (input_current) constants[NeuronConstant::decay] = no_decay.data();
-      const kernels::TileInput from{layer.weights(tile), layer.bias(tile), input.offsets + sample * context.steps,
-                                    input.ids};
+      const kernels::TileInput from = layer.input_of(tile, input, sample * context.steps);
       kernels::forward_membrane(layer.width(), from, constants, context.steps, rows.data(), layer.width());
       const int columns = std::min(layer.width(), layer.size() - tile * layer.width());
       for (int step = 0; step < context.steps; ++step) {

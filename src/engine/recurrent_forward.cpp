@@ -86,11 +86,8 @@ class ForwardWalk {
     float* out = step_.currents.data() + i * count * samples_ * width_;
     for (std::size_t s = 0; s < samples_; ++s) {
       const std::size_t row = (cohort_.samples.first + s) * steps_ + first;
-      const kernels::TileInput from{.weights = layer_.weights(cohort_.tiles[i]),
-                                    .bias = identity().zeros.data(),
-                                    .offsets = input.offsets + row,
-                                    .ids = input.ids,
-                                    .spike_value = input.value};
+      kernels::TileInput from = layer_.input_of(cohort_.tiles[i], input, row);
+      from.bias = identity().zeros.data();  // it is added in the step
       kernels::forward_membrane(width_, from, identity().constants(), count, out + s * width_,
                                 static_cast<std::ptrdiff_t>(samples_) * width_);
     }

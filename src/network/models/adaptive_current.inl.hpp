@@ -13,16 +13,12 @@ struct AdaptiveCurrent {
   static constexpr int kFirstDriven = 1;
 
   template <class Number>
-  struct Constants : Membrane<Number> {
-    Number second_decay, adaptation, spiked_adaptation, spike_drive, held_drive;
+  struct Constants : AdaptingMembrane<Number> {
+    Number held_drive;
   };
   template <class AnyConstants, class Visitor>
   static void visit(AnyConstants& c, Visitor visitor) {
-    visit_membrane(c, visitor);
-    visitor(NeuronConstant::second_decay, c.second_decay);
-    visitor(NeuronConstant::adaptation, c.adaptation);
-    visitor(NeuronConstant::spiked_adaptation, c.spiked_adaptation);
-    visitor(NeuronConstant::spike_drive, c.spike_drive);
+    visit_adapting(c, visitor);
     visitor(NeuronConstant::held_drive, c.held_drive);
   }
 

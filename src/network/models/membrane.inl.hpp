@@ -20,6 +20,21 @@ void visit_membrane(AnyMembrane& c, Visitor& visitor) {
   visitor(NeuronConstant::spiked_offset, c.spiked_offset);
 }
 
+/// A membrane beside a state that adapts: the constants of both models of adaptation, each with its own meaning.
+template <class Number>
+struct AdaptingMembrane : Membrane<Number> {
+  Number second_decay, adaptation, spiked_adaptation, spike_drive;
+};
+
+template <class AnyMembrane, class Visitor>
+void visit_adapting(AnyMembrane& c, Visitor& visitor) {
+  visit_membrane(c, visitor);
+  visitor(NeuronConstant::second_decay, c.second_decay);
+  visitor(NeuronConstant::adaptation, c.adaptation);
+  visitor(NeuronConstant::spiked_adaptation, c.spiked_adaptation);
+  visitor(NeuronConstant::spike_drive, c.spike_drive);
+}
+
 template <class Number, class Mask>
 Number handed_on_membrane(const Membrane<Number>& c, Mask spiked, Number u) {
   return flush_tiny(select(spiked, mul_add(c.spiked_slope, u, c.spiked_offset), c.decay * u));

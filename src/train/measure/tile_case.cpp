@@ -68,12 +68,8 @@ TileCase::TileCase(int width, int tiles, int inputs, int samples, double events_
 void TileCase::forward_tile(int tile) {
   layer_.traces[tile].clear(context_.rows(), layer_.width());
   for (int sample = 0; sample < context_.samples; ++sample) {
-    const kernels::TileInput from{.weights = layer_.weights(tile),
-                                  .bias = layer_.bias(tile),
-                                  .offsets = input_.offsets.data() + static_cast<std::size_t>(sample) * kSteps,
-                                  .ids = input_.ids.data(),
-                                  .half_weights = layer_.half_weights(tile)};
-    forward_sample(layer_, tile, from, Listing::active, sample, kSteps, scratch());
+    const std::size_t first_row = static_cast<std::size_t>(sample) * kSteps;
+    forward_sample(layer_, tile, layer_.input_of(tile, input(), first_row), Listing::active, sample, kSteps, scratch());
   }
 }
 

@@ -112,9 +112,8 @@ double membrane_ns(int width) {
   const double ns = best_ns([&] {
     for (int sample = 0; sample < kSamples; ++sample) {
       const std::size_t first = static_cast<std::size_t>(sample) * kSteps;
-      const kernels::TileInput from{tile.layer().weights(0), tile.layer().bias(0), tile.input().offsets + first,
-                                    tile.input().ids};
-      kernels::forward_membrane(width, from, tile.layer().constants(0), kSteps, rows.data() + first * width, width);
+      kernels::forward_membrane(width, tile.layer().input_of(0, tile.input(), first), tile.layer().constants(0), kSteps,
+                                rows.data() + first * width, width);
       kernels::backward_membrane(width, tile.layer().constants(0), kSteps, rows.data() + first * width, width,
                                  tile.layer().bias_gradient(0));
     }
