@@ -28,11 +28,6 @@ struct Options {
   bool settings_markdown = false;
 };
 
-std::string neuron_name(const LayerSpec& layer) {
-  const Setting& setting = *find_setting("layers", "neuron");
-  return std::get<std::string>(*setting.get(Configuration{}, &layer));
-}
-
 std::vector<std::string> input_names(const NetworkSpec& network, std::size_t layer) {
   std::vector<std::string> names;
   for (const int source : network.sources_of(layer))

@@ -18,13 +18,6 @@ std::string layer_key(std::size_t layer, std::string_view name) { return fmt::fo
 /// Position in a stack: spiking layers, then a leaky integrator, then a linear one.
 int rank_of(NeuronKind kind) { return kind == NeuronKind::linear ? 2 : kind == NeuronKind::leaky_integrator ? 1 : 0; }
 
-/// The value that a choice of the layer has in the settings table.
-std::string chosen(const LayerSpec& layer, std::string_view setting) {
-  return std::get<std::string>(*find_setting("layers", setting)->get(Configuration{}, &layer));
-}
-
-std::string neuron_name(const LayerSpec& layer) { return chosen(layer, "neuron"); }
-
 std::optional<Conflict> check_order(const NetworkSpec& network) {
   for (std::size_t i = 1; i < network.layers.size(); ++i) {
     const LayerSpec& layer = network.layers[i];

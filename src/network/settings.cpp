@@ -13,6 +13,10 @@ const Setting* find_setting(std::string_view section, std::string_view name) {
   return nullptr;
 }
 
+std::string neuron_name(const LayerSpec& layer) {
+  return std::get<std::string>(*find_setting("layers", "neuron")->get(Configuration{}, &layer));
+}
+
 std::vector<std::string> section_names() {
   std::vector<std::string> names;
   for (const Setting& setting : settings()) {

@@ -44,6 +44,9 @@ std::span<const Setting> settings();
 
 const Setting* find_setting(std::string_view section, std::string_view name);
 
+/// What configurations call the layer's neurons: "lif".
+std::string neuron_name(const LayerSpec& layer);
+
 /// Section names in order, "" first.
 std::vector<std::string> section_names();
 std::vector<std::string> setting_names(std::string_view section);
