@@ -58,7 +58,8 @@ struct OwnInput {
 };
 
 /// Lists that the forward pass writes for one sample: counts[t] entries of step t, then codes and membranes of all
-/// steps one after the other. Room for steps counts and steps * width codes and membranes.
+/// steps one after the other. Room for steps counts and steps * width codes and membranes; what is behind the entries
+/// may be written, too.
 struct TraceOut {
   std::uint8_t* counts;
   std::uint8_t* codes;

@@ -34,17 +34,34 @@ HWY_INLINE Model::Constants<float> constants_of(const TileConstants& c, int colu
   return constants;
 }
 
-/// Columns of a tile, as bits.
-struct Columns {
-  std::uint64_t spiked = 0;
-  std::uint64_t active = 0;
+/// Where a step's entries go, and how many there are so far.
+struct EntryLists {
+  std::uint8_t* codes;
+  float* membranes;
+  std::size_t count = 0;
 };
 
-/// One step of a tile: `states` go from step to step.
+/// Appends the neurons of a register that spiked or are active, ascending; the register holds those from `first_column`
+/// on. Always a whole register is written, whatever is listed: a branch on it would wait for the step's sums, and with
+/// every misprediction the rows of the next step would be asked for late.
+HWY_INLINE void append(int first_column, Lanes potential, LaneMask spiked, LaneMask active, EntryLists& lists) {
+  const hn::RebindToSigned<Floats> words;
+  const hn::Rebind<std::uint8_t, Floats> bytes;
+  const auto flags = [&](LaneMask of, std::uint8_t flag)
+                         HWY_ATTR { return hn::IfThenElseZero(hn::RebindMask(words, of.m), hn::Set(words, flag)); };
+  const auto code = hn::Or(hn::Iota(words, first_column), hn::Or(flags(spiked, kSpiked), flags(active, kActive)));
+  const hn::Mask<Floats> listed = hn::Or(spiked.m, active.m);
+  hn::StoreU(hn::DemoteTo(bytes, hn::Compress(code, hn::RebindMask(words, listed))), bytes,
+             lists.codes + lists.count);
+  hn::StoreU(hn::Compress(potential.v, listed), Floats(), lists.membranes + lists.count);
+  lists.count += hn::CountTrue(Floats(), listed);
+}
+
+/// One step of a tile: `states` go from step to step. Returns the columns that spiked, as bits.
 template <int kVectors>
-HWY_INLINE Columns advance(const TileConstants& c, const Lanes (&input)[kVectors], Lanes (&states)[kVectors][kStates],
-                           float* potentials) {
-  Columns columns;
+HWY_INLINE std::uint64_t advance(const TileConstants& c, const Lanes (&input)[kVectors],
+                                 Lanes (&states)[kVectors][kStates], EntryLists& lists) {
+  std::uint64_t spiked_columns = 0;
   SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const int at = i * kLanes;
@@ -54,24 +71,10 @@ HWY_INLINE Columns advance(const TileConstants& c, const Lanes (&input)[kVectors
     const LaneMask active = (potential > load(c[NeuronConstant::window_low] + at)) &
                             (potential <= load(c[NeuronConstant::window_high] + at));
     Model::carry(constants, spiked, states[i]);
-    store(potential, potentials + at);
-    columns.spiked |= bits_of(spiked) << at;
-    columns.active |= bits_of(active) << at;
+    append(at, potential, spiked, active, lists);
+    spiked_columns |= bits_of(spiked) << at;
   }
-  return columns;
-}
-
-/// Lists the columns that spiked or are active, ascending; returns how many.
-HWY_INLINE std::size_t list_columns(Columns columns, const float* membranes, std::uint8_t* codes,
-                                    float* listed_membranes) {
-  std::size_t entries = 0;
-  for (std::uint64_t listed = columns.spiked | columns.active; listed != 0; listed &= listed - 1, ++entries) {
-    const int column = std::countr_zero(listed);
-    codes[entries] =
-        static_cast<std::uint8_t>(column | (columns.spiked >> column & 1) << 6 | (columns.active >> column & 1) << 7);
-    listed_membranes[entries] = membranes[column];
-  }
-  return entries;
+  return spiked_columns;
 }
 
 template <int kVectors>
@@ -89,25 +92,22 @@ std::size_t forward_of(const TileInput& input, const typename Rows::Element* wei
   constexpr int kVectors = kWidth / kLanes;
   Lanes states[kVectors][kStates];
   start(states);
-  alignas(64) float potentials[kWidth];
-  std::size_t entries = 0;
+  EntryLists lists{out.codes, out.membranes};
   for (int step = 0; step < steps; ++step) {
     Lanes sum[kVectors];
     input_of_step<kVectors, Rows>(input, weights, step, sum);
-    const Columns columns = advance(c, sum, states, potentials);
-    const std::size_t listed = list_columns(columns, potentials, out.codes + entries, out.membranes + entries);
-    out.counts[step] = static_cast<std::uint8_t>(listed);
-    entries += listed;
+    const std::size_t before = lists.count;
+    advance(c, sum, states, lists);
+    out.counts[step] = static_cast<std::uint8_t>(lists.count - before);
   }
-  return entries;
+  return lists.count;
 }
 
 template <int kWidth>
 std::size_t forward_step_of(const StepInput& input, const TileConstants& c, int samples, float* carry,
                             const StepOut& out) {
   constexpr int kVectors = kWidth / kLanes;
-  alignas(64) float potentials[kWidth];
-  std::size_t entries = 0;
+  EntryLists lists{out.codes, out.membranes};
   for (int sample = 0; sample < samples; ++sample) {
     const float* current = input.currents + sample * input.current_stride;
     float* carried = carry + sample * kStates * kWidth;
@@ -121,18 +121,16 @@ std::size_t forward_step_of(const StepInput& input, const TileConstants& c, int 
     const std::uint32_t* end = input.ids + input.offsets[sample + 1];
     for (const std::uint32_t* id = input.ids + input.offsets[sample]; id != end; ++id)
       FullRows::add(input.recurrent_weights + std::size_t{*id} * kWidth, sum);
-    const Columns columns = advance(c, sum, states, potentials);
+    const std::size_t before = lists.count;
+    out.spiked[sample] = advance(c, sum, states, lists);
+    out.counts[sample * out.count_stride] = static_cast<std::uint8_t>(lists.count - before);
     SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
       SPIKELOOM_UNROLL
       for (int k = 0; k < kStates; ++k) store(states[i][k], carried + k * kWidth + i * kLanes);
     }
-    const std::size_t listed = list_columns(columns, potentials, out.codes + entries, out.membranes + entries);
-    out.counts[sample * out.count_stride] = static_cast<std::uint8_t>(listed);
-    out.spiked[sample] = columns.spiked;
-    entries += listed;
   }
-  return entries;
+  return lists.count;
 }
 
 template <int kWidth, class Rows>

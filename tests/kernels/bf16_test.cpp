@@ -70,7 +70,7 @@ TEST_P(HalfRows, ForwardEqualsThePlainLoopOnRoundedWeights) {
     Trace trace(width);
     TileInput input{nullptr, tile.bias.data(), events.offsets.data(), events.ids.data()};
     input.half_weights = pairs.data();
-    trace.entries = tile.kernels().forward(width, input, tile.constants(), kSteps, trace.out());
+    trace.end(tile.kernels().forward(width, input, tile.constants(), kSteps, trace.out()));
     ASSERT_GT(expected.entries, 20u);
     EXPECT_EQ(trace.counts, expected.counts);
     EXPECT_EQ(trace.codes, expected.codes);

@@ -105,6 +105,12 @@ inline constexpr NeuronKind kNeurons[] = {NeuronKind::lif, NeuronKind::cuba_lif,
 struct Trace {
   explicit Trace(int width) : counts(kSteps), codes(kSteps * width), membranes(kSteps * width) {}
   TraceOut out() { return {counts.data(), codes.data(), membranes.data()}; }
+  /// Takes the kernel's answer; what it left behind the entries means nothing.
+  void end(std::size_t count) {
+    entries = count;
+    std::fill(codes.begin() + static_cast<std::ptrdiff_t>(count), codes.end(), std::uint8_t{0});
+    std::fill(membranes.begin() + static_cast<std::ptrdiff_t>(count), membranes.end(), 0.0f);
+  }
   std::vector<std::uint8_t> counts, codes;
   std::vector<float> membranes;
   std::size_t entries = 0;
