@@ -52,8 +52,6 @@ Json layer_as_json(const PlanReport& report, std::size_t l) {
   const LayerSpec& spec = report.network.layers[l];
   const LayerPlan& plan = report.plan.layers[l];
   const LayerCost& cost = report.prediction.layers[l];
-  std::vector<int> tiles(report.plan.workers, 0);
-  for (const int worker : plan.worker_of_tile) ++tiles[worker];
   const double turn = report.dense_from[l];
   return {{"name", spec.name},
           {"inputs", report.network.inputs_of(l)},
@@ -61,7 +59,7 @@ Json layer_as_json(const PlanReport& report, std::size_t l) {
           {"mode", mode_of(spec, cost)},
           {"tile_width", plan.tile_width},
           {"tiles", plan.tiles},
-          {"tiles_per_worker", tiles},
+          {"tiles_per_worker", tiles_per_worker(plan, report.plan.workers)},
           {"balance", report.tile_balance[l]},
           {"group_samples", group_size(report.network, report.plan, l, report.work)},
           {"input_activity", report.work.input_of(l)},
@@ -123,7 +121,7 @@ std::string layers_text(const PlanReport& report) {
     text += fmt::format("{:10} {:>12} {:>9} {:>14} {:>7} {:>8} {:>8} {:>14}\n", spec.name,
                         fmt::format("{} x {}", report.network.inputs_of(l), spec.size),
                         fmt::format("{} x {}", plan.tiles, plan.tile_width),
-                        spec.spiking() ? fmt::format("up to {:.0f}", busiest) : "by samples",
+                        spec.spiking() ? fmt::format("up to {:.4g}", busiest) : "by samples",
                         group_size(report.network, report.plan, l, report.work), percent(report.work.input_of(l)),
                         spec.spiking() ? percent(report.work.active_fraction[l]) : "",
                         mode_of(spec, report.prediction.layers[l]));

@@ -1,17 +1,27 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <type_traits>
 
 #include "engine/passes.hpp"
 
 namespace spikeloom {
 namespace {
 
-/// Ranges of samples whose partial input gradients (one float for an event and a tile), and deltas where all tiles' are
-/// kept, fit the budget. The bits do not depend on the cut.
+/// Ranges of samples whose partial input gradients (one float for an event and a tile), and deltas that several workers
+/// need, fit the budgets. The bits do not depend on the cut.
 std::vector<SampleRange> groups_within_budget(const LayerState& layer, const InputSources* below,
                                               const PassContext& context) {
-  const int most = layer.recurrent() ? recurrent_group_size(layer, context) : context.samples;
+  int most = context.samples;
+  if (layer.recurrent()) {
+    most = recurrent_group_size(layer, context);
+  } else if (layer.shared_tiles() > 0) {
+    const std::size_t sample_bytes = static_cast<std::size_t>(context.steps) * layer.width() *
+                                     (layer.half_rows() ? sizeof(kernels::Bf16Pair) / 2 : sizeof(float)) *
+                                     layer.shared_tiles();
+    most =
+        static_cast<int>(std::clamp<std::size_t>(context.plan->shared_delta_bytes / sample_bytes, 1, context.samples));
+  }
   if (!below) return ranges_of({0, context.samples}, most);
   const std::size_t events_allowed =
       std::max<std::size_t>(1, context.plan->partial_budget_bytes / (sizeof(float) * layer.tiles()));
@@ -30,75 +40,33 @@ std::vector<SampleRange> groups_within_budget(const LayerState& layer, const Inp
   return groups;
 }
 
-/// One tile's turn over the samples of a group.
-class TileTurn {
- public:
-  TileTurn(LayerState& layer, int tile, const GradientSource& source, const PassContext& context,
-           WorkerScratch& scratch)
-      : layer_(layer), tile_(tile), source_(source), context_(context), scratch_(scratch), width_(layer.width()) {}
-
-  /// Phase 1: delta of a range of samples, (rows of the range, width), in the worker's own memory.
-  const float* delta(const SpikeRows& input, SampleRange range) {
-    const std::size_t sample_floats = static_cast<std::size_t>(context_.steps) * width_;
-    scratch_.rows.reserve_discard(range.size() * sample_floats);
-    for (int sample = range.first; sample < range.last; ++sample) {
-      float* rows = scratch_.rows.data() + (sample - range.first) * sample_floats;
-      if (source_.linear) {
-        membrane_sample(input, sample, rows);
-      } else {
-        delta_of_sample(layer_, tile_, sample, input, rows, width_, context_, scratch_);
-      }
-    }
-    return scratch_.rows.data();
+/// The leaky integrator below a linear layer: its membranes are computed again rather than kept, for they are dense.
+/// Writes k delta of a sample to `rows` (steps, width), and adds the sample to the linear layer's gradients.
+void delta_below_linear(LayerState& layer, int tile, int sample, const SpikeRows& input, const GradientSource& source,
+                        const PassContext& context, WorkerScratch& scratch, float* rows) {
+  LayerState& linear = *source.linear;
+  const int width = layer.width();
+  const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
+  const float* above = source.linear_rows + first_row * linear.stride();
+  const int columns = std::min(width, layer.size() - tile * width);
+  scratch.dense_input.reserve_discard(static_cast<std::size_t>(context.steps) * width);
+  kernels::forward_membrane(width, layer.input_of(tile, input, first_row), layer.constants(tile), context.steps,
+                            scratch.dense_input.data(), width);
+  for (int t = 0; t < linear.tiles(); ++t) {
+    kernels::linear_weight_gradient(linear.width(), scratch.dense_input.data(), width, columns,
+                                    above + t * linear.width(), linear.stride(), context.steps,
+                                    linear.kept_gradient(t) + static_cast<std::size_t>(tile) * width * linear.width());
   }
-
-  /// The same in bf16, (rows of the range, width / 2).
-  const kernels::Bf16Pair* half_delta(const SpikeRows& input, SampleRange range) {
-    const std::size_t sample_floats = static_cast<std::size_t>(context_.steps) * width_;
-    scratch_.rows.reserve_discard(sample_floats);
-    scratch_.half_rows.reserve_discard(range.size() * sample_floats / 2);
-    for (int sample = range.first; sample < range.last; ++sample) {
-      delta_of_sample(layer_, tile_, sample, input, scratch_.rows.data(), width_, context_, scratch_,
-                      scratch_.half_rows.data() + (sample - range.first) * sample_floats / 2);
-    }
-    return scratch_.half_rows.data();
-  }
-
- private:
-  /// A leaky integrator below a linear layer: its membranes are computed again rather than kept, for they are dense.
-  void membrane_sample(const SpikeRows& input, int sample, float* rows) {
-    LayerState& linear = *source_.linear;
-    const std::size_t first_row = static_cast<std::size_t>(sample) * context_.steps;
-    const float* above = source_.linear_rows + first_row * linear.stride();
-    const int columns = std::min(width_, layer_.size() - tile_ * width_);
-    scratch_.dense_input.reserve_discard(static_cast<std::size_t>(context_.steps) * width_);
-    kernels::forward_membrane(width_, layer_.input_of(tile_, input, first_row), layer_.constants(tile_), context_.steps,
-                              scratch_.dense_input.data(), width_);
-    for (int t = 0; t < linear.tiles(); ++t) {
-      kernels::linear_weight_gradient(
-          linear.width(), scratch_.dense_input.data(), width_, columns, above + t * linear.width(), linear.stride(),
-          context_.steps, linear.kept_gradient(t) + static_cast<std::size_t>(tile_) * width_ * linear.width());
-    }
-    const float* weights = source_.linear_weights_by_output + static_cast<std::size_t>(tile_) * linear.size() * width_;
-    scratch_.partials.reserve_discard(width_);
-    std::fill_n(scratch_.partials.data(), width_, 0.0f);  // as the bias
-    kernels::linear_rows(width_, above, linear.stride(), linear.size(), weights, scratch_.partials.data(),
-                         context_.steps, rows, width_);
-    kernels::backward_membrane(width_, layer_.constants(tile_), context_.steps, rows, width_,
-                               layer_.bias_gradient(tile_));
-  }
-
-  LayerState& layer_;
-  int tile_;
-  const GradientSource& source_;
-  const PassContext& context_;
-  WorkerScratch& scratch_;
-  int width_;
-};
+  const float* weights = source.linear_weights_by_output + static_cast<std::size_t>(tile) * linear.size() * width;
+  scratch.partials.reserve_discard(width);
+  std::fill_n(scratch.partials.data(), width, 0.0f);  // as the bias
+  kernels::linear_rows(width, above, linear.stride(), linear.size(), weights, scratch.partials.data(), context.steps,
+                       rows, width);
+  kernels::backward_membrane(width, layer.constants(tile), context.steps, rows, width, layer.bias_gradient(tile));
+}
 
 /// A worker's transient gradients of the tile at hand, or the kept ones.
-TileGradient gradient_of(LayerState& layer, int tile, bool keep, bool first_group, WorkerScratch& scratch) {
-  if (first_group) layer.start_gradients(tile);
+TileGradient gradient_of(LayerState& layer, int tile, bool keep, WorkerScratch& scratch) {
   if (keep) return kept_gradients(layer, tile);
   scratch.gradient.reserve_discard(layer.tile_floats());
   scratch.recurrent_gradient.reserve_discard(layer.block_floats(ParameterKind::recurrent_weight));
@@ -134,7 +102,7 @@ const float* retrace(LayerState& layer, int tile, int sample, const SpikeRows& i
 
 void delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& input, float* rows,
                      std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch,
-                     kernels::Bf16Pair* half_rows) {
+                     kernels::Bf16Pair* half_rows, float* sums) {
   const TileTrace& trace = layer.traces[tile];
   const bool through_reset = layer.spec().reset_gradient;
   const std::size_t cells = static_cast<std::size_t>(context.steps) * layer.width();
@@ -147,37 +115,44 @@ void delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& i
   const kernels::TraceIn lists{entries, scratch.entry_rows.data(), trace.codes.data() + entry,
                                trace.derivatives.data() + entry,
                                through_reset ? trace.membranes.data() + entry : nullptr};
+  std::fill_n(sums, layer.width(), 0.0f);
   kernels::ConstantGradients learned{};
   if (layer.learns_constants()) {
     kernels::masks_of_spikes(lists, context.steps, scratch.spike_masks.data());
     scratch.states.reserve_discard((layer.states() + 1) * cells);
-    scratch.constant_gradients.reserve_discard(static_cast<std::size_t>(layer.width()) * kNeuronConstants);
-    learned = {retrace(layer, tile, sample, input, context, scratch), scratch.constant_gradients.data()};
+    learned = {retrace(layer, tile, sample, input, context, scratch), sums + layer.width()};
   }
-  layer.kernels().backward(
-      layer.width(), layer.constants(tile), lists, trace.spike_gradient.data() + trace.active_start[sample],
-      layer.rate_gradient(tile), context.steps,
-      {rows, stride, layer.bias_gradient(tile), scratch.spike_masks.data(), scratch.drives.data(), half_rows},
-      layer.learns_constants() ? &learned : nullptr);
-  if (layer.learns_constants()) layer.add_constant_gradients(tile, learned.sums);
+  layer.kernels().backward(layer.width(), layer.constants(tile), lists,
+                           trace.spike_gradient.data() + trace.active_start[sample], layer.rate_gradient(tile),
+                           context.steps,
+                           {rows, stride, sums, scratch.spike_masks.data(), scratch.drives.data(), half_rows},
+                           layer.learns_constants() ? &learned : nullptr);
 }
 
-void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,
-                 WorkerScratch& scratch) {
-  const auto start = std::chrono::steady_clock::now();
-  // A piece is in the first-level cache when its copy is made.
-  constexpr int kInputsPerPiece = 32;
-  for (int first = 0; first < layer.inputs(); first += kInputsPerPiece) {
-    const int count = std::min(kInputsPerPiece, layer.inputs() - first);
+void add_delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& input, float* rows,
+                         std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch,
+                         kernels::Bf16Pair* half_rows) {
+  scratch.sample_sums.reserve_discard(layer.sample_sums());
+  delta_of_sample(layer, tile, sample, input, rows, stride, context, scratch, half_rows, scratch.sample_sums.data());
+  layer.add_sample_sums(tile, scratch.sample_sums.data());
+}
+
+namespace {
+
+/// Hands the weights of the inputs from `first` to `last` to the update.
+void update_weights(LayerState& layer, int tile, int first, int last, const float* gradient, const UpdateRule& rule) {
+  constexpr int kInputsPerPiece = 32;  // a piece is in the first-level cache when its copy is made
+  for (; first < last; first += kInputsPerPiece) {
+    const int count = std::min(kInputsPerPiece, last - first);
     const std::size_t at = static_cast<std::size_t>(first) * layer.width();
-    rule.update->apply({rule.layer, tile, ParameterKind::weight}, at, layer.weights(tile) + at, gradient.weight + at,
+    rule.update->apply({rule.layer, tile, ParameterKind::weight}, at, layer.weights(tile) + at, gradient + at,
                        static_cast<std::size_t>(count) * layer.width());
     layer.round_weights(tile, first, count);
   }
-  if (layer.recurrent()) {
-    rule.update->apply({rule.layer, tile, ParameterKind::recurrent_weight}, 0, layer.recurrent_weights(tile),
-                       gradient.recurrent_weight, layer.block_floats(ParameterKind::recurrent_weight));
-  }
+}
+
+/// The biases and learned constants of a tile's neurons.
+void update_neurons(LayerState& layer, int tile, const UpdateRule& rule) {
   if (layer.spec().bias) {
     rule.update->apply({rule.layer, tile, ParameterKind::bias}, 0, layer.bias(tile), layer.bias_gradient(tile),
                        layer.width());
@@ -188,7 +163,31 @@ void update_tile(LayerState& layer, int tile, const TileGradient& gradient, cons
                        layer.width());
   }
   layer.keep_limits(tile);
-  scratch.update_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Adds the time until its end to a worker's time for updates.
+class UpdateTimer {
+ public:
+  explicit UpdateTimer(WorkerScratch& scratch) : seconds_(scratch.update_seconds) {}
+  UpdateTimer(const UpdateTimer&) = delete;
+  ~UpdateTimer() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+void update_tile(LayerState& layer, int tile, const TileGradient& gradient, const UpdateRule& rule,
+                 WorkerScratch& scratch) {
+  const UpdateTimer timer(scratch);
+  update_weights(layer, tile, 0, layer.inputs(), gradient.weight, rule);
+  if (layer.recurrent()) {
+    rule.update->apply({rule.layer, tile, ParameterKind::recurrent_weight}, 0, layer.recurrent_weights(tile),
+                       gradient.recurrent_weight, layer.block_floats(ParameterKind::recurrent_weight));
+  }
+  update_neurons(layer, tile, rule);
 }
 
 void prepare_spike_gradient(LayerState& layer) {
@@ -239,84 +238,250 @@ TileRows delta_of_all_tiles(LayerState& layer, SampleRange group, std::span<cons
   return rows;
 }
 
+/// The passes of a layer over a group of samples, tile by tile:
+///
+///   1. delta of a range of samples, in the worker's own memory
+///   2. each tile's part of dLoss/ds of the layers below, at their active sets
+///   3. the weight gradient from the events of that range, and with the last range the update
+///
+/// A tile that several workers share stands apart: each of them makes 1 and 2 of its part of the samples, with deltas
+/// where all can read them; then, once they have met, 3 of its part of the inputs. So every sum is made in one piece
+/// and in the same order as by one worker.
+class GroupPass {
+ public:
+  /// `keep`: gradients outlive the group.
+  GroupPass(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
+            const UpdateRule& rule, const PassContext& context, SampleRange group, bool keep)
+      : layer_(layer),
+        input_(input),
+        below_(below),
+        source_(source),
+        rule_(rule),
+        context_(context),
+        group_(group),
+        keep_(keep),
+        width_(layer.width()),
+        ranges_(ranges_of(group, std::max(1, context.plan->delta_rows / context.steps))),
+        shared_(*context.shared) {}
+
+  void run() {
+    transpose_events(input_, context_.steps, ranges_, *context_.team, shared_.transposed);
+    if (layer_.recurrent()) own_delta_ = delta_of_all_tiles(layer_, group_, ranges_, context_);
+    if (below_) {
+      active_ = below_->active().offsets.data();
+      // Each tile's part starts at a cache line, so that no two workers write one line.
+      part_stride_ = (active_of(group_) + 15) / 16 * 16;
+      shared_.partials.reserve_discard(part_stride_ * layer_.tiles());
+    }
+    layer_.half_rows() ? run_tiles<kernels::Bf16Pair>() : run_tiles<float>();
+    if (below_) hand_down();
+  }
+
+ private:
+  std::size_t row_of(int sample) const { return static_cast<std::size_t>(sample) * context_.steps; }
+  std::size_t active_of(SampleRange samples) const {
+    return active_[row_of(samples.last)] - active_[row_of(samples.first)];
+  }
+  bool first_group() const { return group_.first == 0; }
+  bool last_group() const { return group_.last == context_.samples; }
+
+  template <class Number>
+  void run_tiles() {
+    if (layer_.shared_tiles() > 0) make_room<Number>();
+    context_.team->run([&](int worker) {
+      WorkerScratch& scratch = (*context_.scratch)[worker];
+      const auto for_own = [&](bool whole, const auto& work) {
+        for (const TileShare& share : layer_.shares()) {
+          if (share.worker == worker && share.whole() == whole) work(share);
+        }
+      };
+      for_own(false, [&](const TileShare& share) { shared_delta<Number>(share, scratch); });
+      for_own(true, [&](const TileShare& share) { whole_tile<Number>(share.tile, scratch); });
+      if (layer_.shared_tiles() == 0 || !context_.team->meet()) return;
+      for_own(false, [&](const TileShare& share) { shared_gradient<Number>(share, scratch); });
+    });
+  }
+
+  // --- any tile ---
+
+  /// Deltas are float32 or, in the bf16 mode, pairs of bf16: how many of them so many samples have.
+  template <class Number>
+  std::size_t numbers(int samples) const {
+    return row_of(samples) * width_ / (std::is_same_v<Number, float> ? 1 : 2);
+  }
+  template <class Number>
+  static AlignedBuffer<Number>& buffer(AlignedBuffer<float>& full, AlignedBuffer<kernels::Bf16Pair>& half) {
+    if constexpr (std::is_same_v<Number, float>)
+      return full;
+    else
+      return half;
+  }
+  const float* weights_of(int tile, const float*) const { return layer_.weights(tile); }
+  const kernels::Bf16Pair* weights_of(int tile, const kernels::Bf16Pair*) const { return layer_.half_weights(tile); }
+
+  /// k delta of a sample, (steps, width) of numbers.
+  void make_delta(int tile, int sample, float* rows, float* sums, WorkerScratch& scratch) {
+    delta_of_sample(layer_, tile, sample, input_, rows, width_, context_, scratch, nullptr, sums);
+  }
+  void make_delta(int tile, int sample, kernels::Bf16Pair* rows, float* sums, WorkerScratch& scratch) {
+    scratch.rows.reserve_discard(row_of(1) * width_);
+    delta_of_sample(layer_, tile, sample, input_, scratch.rows.data(), width_, context_, scratch, rows, sums);
+  }
+
+  template <class Number>
+  void input_gradient(int tile, SampleRange samples, const Number* delta) {
+    if (!below_) return;
+    const std::uint32_t* offsets = active_ + row_of(samples.first);
+    kernels::input_gradient(
+        width_, weights_of(tile, delta), delta, row_of(samples.size()), offsets, below_->active().ids.data(),
+        shared_.partials.data() + tile * part_stride_ + (offsets[0] - active_[row_of(group_.first)]));
+  }
+
+  template <class Number>
+  void weight_gradient(const TransposedEvents& events, int first, int last, const Number* delta, float* gradient) {
+    kernels::weight_gradient(width_, events.starts.data(), events.event_rows.data(), first, last, delta,
+                             events.samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add, gradient);
+  }
+
+  // --- a tile of one worker ---
+
+  template <class Number>
+  void whole_tile(int tile, WorkerScratch& scratch) {
+    if (first_group()) layer_.start_gradients(tile);
+    const TileGradient gradient = gradient_of(layer_, tile, keep_, scratch);
+    for (std::size_t range = 0; range < ranges_.size(); ++range) {
+      const TransposedEvents& events = shared_.transposed[range];
+      if (layer_.recurrent()) {
+        const float* delta = own_delta_.at(tile, row_of(ranges_[range].first - group_.first));
+        prefetch(delta, row_of(ranges_[range].size()) * width_);
+        input_gradient(tile, ranges_[range], delta);
+        weight_gradient(events, 0, input_.neurons, delta, gradient.weight);
+        add_own_gradients(layer_, tile, input_, shared_.own_transposed[range], context_, scratch, delta, width_,
+                          gradient.recurrent_weight);
+        continue;
+      }
+      const Number* delta = delta_of<Number>(tile, ranges_[range], scratch);
+      input_gradient(tile, ranges_[range], delta);
+      weight_gradient(events, 0, input_.neurons, delta, gradient.weight);
+    }
+    if (!last_group()) return;
+    scale_by(input_.value, gradient.weight, layer_.tile_floats());
+    layer_.finish_gradients(tile);
+    if (rule_.update) update_tile(layer_, tile, gradient, rule_, scratch);
+  }
+
+  /// k delta of a range of samples in the worker's own memory.
+  template <class Number>
+  const Number* delta_of(int tile, SampleRange range, WorkerScratch& scratch) {
+    AlignedBuffer<Number>& rows = buffer<Number>(scratch.rows, scratch.half_rows);
+    rows.reserve_discard(numbers<Number>(range.size()));
+    scratch.sample_sums.reserve_discard(layer_.sample_sums());
+    for (int sample = range.first; sample < range.last; ++sample) {
+      Number* of_sample = rows.data() + numbers<Number>(sample - range.first);
+      if constexpr (std::is_same_v<Number, float>) {
+        if (source_.linear) {
+          delta_below_linear(layer_, tile, sample, input_, source_, context_, scratch, of_sample);
+          continue;
+        }
+      }
+      make_delta(tile, sample, of_sample, scratch.sample_sums.data(), scratch);
+      layer_.add_sample_sums(tile, scratch.sample_sums.data());
+    }
+    return rows.data();
+  }
+
+  // --- a tile that several workers share ---
+
+  template <class Number>
+  void make_room() {
+    const std::size_t tiles = layer_.shared_tiles();
+    buffer<Number>(shared_.delta, shared_.half_delta).reserve_discard(tiles * numbers<Number>(group_.size()));
+    shared_.sample_sums.reserve_discard(tiles * group_.size() * layer_.sample_sums());
+    if (!keep_) shared_.shared_gradient.reserve_discard(tiles * layer_.tile_floats());
+  }
+  template <class Number>
+  Number* shared_rows(int tile, int sample) {
+    return buffer<Number>(shared_.delta, shared_.half_delta).data() +
+           numbers<Number>(layer_.number_among_shared(tile) * group_.size() + sample - group_.first);
+  }
+  float* shared_sums(int tile, int sample) {
+    const int at = layer_.number_among_shared(tile) * group_.size() + sample - group_.first;
+    return shared_.sample_sums.data() + at * layer_.sample_sums();
+  }
+
+  template <class Number>
+  void shared_delta(const TileShare& share, WorkerScratch& scratch) {
+    const SampleRange samples = samples_of(share, group_);
+    for (int sample = samples.first; sample < samples.last; ++sample) {
+      make_delta(share.tile, sample, shared_rows<Number>(share.tile, sample), shared_sums(share.tile, sample), scratch);
+      input_gradient(share.tile, {sample, sample + 1}, shared_rows<Number>(share.tile, sample));
+    }
+  }
+
+  template <class Number>
+  void shared_gradient(const TileShare& share, WorkerScratch& scratch) {
+    const int tile = share.tile, first = share.begin(layer_.inputs()), last = share.end(layer_.inputs());
+    const bool owns = share.first == 0;
+    float* gradient = keep_ ? layer_.kept_gradient(tile)
+                            : shared_.shared_gradient.data() + layer_.number_among_shared(tile) * layer_.tile_floats();
+    for (const TransposedEvents& events : shared_.transposed)
+      weight_gradient(events, first, last, shared_rows<Number>(tile, events.samples.first), gradient);
+    if (owns && first_group()) layer_.start_gradients(tile);
+    for (int sample = group_.first; owns && sample < group_.last; ++sample)
+      layer_.add_sample_sums(tile, shared_sums(tile, sample));
+    if (!last_group()) return;
+    scale_by(input_.value, gradient + static_cast<std::size_t>(first) * width_,
+             static_cast<std::size_t>(last - first) * width_);
+    if (owns) layer_.finish_gradients(tile);
+    if (!rule_.update) return;
+    const UpdateTimer timer(scratch);
+    update_weights(layer_, tile, first, last, gradient, rule_);
+    if (owns) update_neurons(layer_, tile, rule_);
+  }
+
+  // --- after the tiles ---
+
+  /// Adds the tiles' parts of dLoss/ds of the layers below and hands the sums to them.
+  void hand_down() {
+    context_.team->for_each(group_.size(), [&](std::size_t i, int worker) {
+      const int sample = group_.first + static_cast<int>(i);
+      const std::size_t begin = active_of({group_.first, sample}), count = active_of({sample, sample + 1});
+      WorkerScratch& scratch = (*context_.scratch)[worker];
+      scratch.partials.reserve_discard(count);
+      std::vector<const float*> parts;
+      parts.reserve(layer_.tiles());
+      for (int tile = 0; tile < layer_.tiles(); ++tile)
+        parts.push_back(shared_.partials.data() + tile * part_stride_ + begin);
+      kernels::add_in_order(parts, count, scratch.partials.data());
+      below_->distribute(sample, context_.steps, scratch.partials.data(), scratch);
+    });
+  }
+
+  LayerState& layer_;
+  const SpikeRows& input_;
+  InputSources* below_;
+  const GradientSource& source_;
+  const UpdateRule& rule_;
+  const PassContext& context_;
+  SampleRange group_;
+  bool keep_;
+  int width_;
+  std::vector<SampleRange> ranges_;
+  SharedScratch& shared_;
+  TileRows own_delta_;                     // of a recurrent layer
+  const std::uint32_t* active_ = nullptr;  // offsets of below->active()
+  std::size_t part_stride_ = 0;
+};
+
 }  // namespace
 
 void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context) {
   const std::vector<SampleRange> groups = groups_within_budget(layer, below, context);
   const bool keep = rule.update == nullptr || groups.size() > 1;
-  const int range_size = std::max(1, context.plan->delta_rows / context.steps);
   if (keep) kept_gradients(layer, 0);  // allocated before the workers need it
   if (below) below->prepare_gradient();
-  std::vector<TransposedEvents>& transposed = context.shared->transposed;
-  AlignedBuffer<float>& partials = context.shared->partials;
-  for (const SampleRange& group : groups) {
-    const bool first = group.first == 0, last = group.last == context.samples;
-    const std::vector<SampleRange> ranges = ranges_of(group, range_size);
-    transpose_events(input, context.steps, ranges, *context.team, transposed);
-    const TileRows own_delta = layer.recurrent() ? delta_of_all_tiles(layer, group, ranges, context) : TileRows{};
-    const auto row_of = [&](int sample) { return static_cast<std::size_t>(sample) * context.steps; };
-    const std::uint32_t* active = below ? below->active().offsets.data() : nullptr;
-    const std::size_t events = below ? active[row_of(group.last)] - active[row_of(group.first)] : 0;
-    // Each tile's part starts at a cache line, so that no two workers write one line.
-    const std::size_t part_stride = (events + 15) / 16 * 16;
-    partials.reserve_discard(part_stride * layer.tiles());
-
-    // Phases 2 and 3 of a tile and a range of samples.
-    const auto accumulate = [&](int tile, const TransposedEvents& events_by_id, const auto* weights, const auto* delta,
-                                float* gradient) {
-      const SampleRange range = events_by_id.samples;
-      if (below) {
-        const std::uint32_t* offsets = active + row_of(range.first);
-        kernels::input_gradient(layer.width(), weights, delta, row_of(range.size()), offsets,
-                                below->active().ids.data(),
-                                partials.data() + tile * part_stride + (offsets[0] - active[row_of(group.first)]));
-      }
-      kernels::weight_gradient(layer.width(), events_by_id.starts.data(), events_by_id.event_rows.data(), 0,
-                               input.neurons, delta,
-                               range.first == 0 ? kernels::Gradient::start : kernels::Gradient::add, gradient);
-    };
-    context.team->run([&](int worker) {
-      WorkerScratch& scratch = (*context.scratch)[worker];
-      for (int tile = 0; tile < layer.tiles(); ++tile) {
-        if (layer.owner(tile) != worker) continue;
-        const TileGradient gradient = gradient_of(layer, tile, keep, first, scratch);
-        TileTurn turn(layer, tile, source, context, scratch);
-        for (std::size_t range = 0; range < transposed.size(); ++range) {
-          const SampleRange samples = ranges[range];
-          if (layer.recurrent()) {
-            const float* delta = own_delta.at(tile, row_of(samples.first - group.first));
-            prefetch(delta, row_of(samples.size()) * layer.width());
-            accumulate(tile, transposed[range], layer.weights(tile), delta, gradient.weight);
-            add_own_gradients(layer, tile, input, context.shared->own_transposed[range], context, scratch, delta,
-                              layer.width(), gradient.recurrent_weight);
-          } else if (layer.half_rows()) {
-            accumulate(tile, transposed[range], layer.half_weights(tile), turn.half_delta(input, samples),
-                       gradient.weight);
-          } else {
-            accumulate(tile, transposed[range], layer.weights(tile), turn.delta(input, samples), gradient.weight);
-          }
-        }
-        if (!last) continue;
-        scale_by(input.value, gradient.weight, layer.tile_floats());
-        layer.finish_gradients(tile);
-        if (rule.update) update_tile(layer, tile, gradient, rule, scratch);
-      }
-    });
-    if (!below) continue;
-    context.team->for_each(group.size(), [&](std::size_t i, int worker) {
-      const int sample = group.first + static_cast<int>(i);
-      const std::size_t begin = active[row_of(sample)] - active[row_of(group.first)];
-      const std::size_t count = active[row_of(sample + 1)] - active[row_of(sample)];
-      WorkerScratch& scratch = (*context.scratch)[worker];
-      scratch.partials.reserve_discard(count);
-      std::vector<const float*> parts;
-      parts.reserve(layer.tiles());
-      for (int tile = 0; tile < layer.tiles(); ++tile) parts.push_back(partials.data() + tile * part_stride + begin);
-      kernels::add_in_order(parts, count, scratch.partials.data());
-      below->distribute(sample, context.steps, scratch.partials.data(), scratch);
-    });
-  }
+  for (const SampleRange& group : groups) GroupPass(layer, input, below, source, rule, context, group, keep).run();
 }
 
 }  // namespace spikeloom

@@ -95,7 +95,7 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
                           static_cast<std::size_t>(sample - group.first) * context.steps * columns +
                           (tile - blocks.first_tile(block)) * layer.width();
           from.current_stride = columns;
-          forward_sample(layer, tile, from, listing, sample, context.steps, scratch);
+          forward_sample(layer, tile, from, listing, context.steps, scratch, layer.traces[tile]);
         }
       }
     });
@@ -133,7 +133,7 @@ void delta_of_group(LayerState& layer, SampleRange group, const SpikeRows& input
     for (int sample = group.first; sample < group.last; ++sample) {
       float* rows = delta.data() + static_cast<std::size_t>(sample - group.first) * context.steps * layer.stride() +
                     tile * layer.width();
-      delta_of_sample(layer, tile, sample, input, rows, layer.stride(), context, scratch);
+      add_delta_of_sample(layer, tile, sample, input, rows, layer.stride(), context, scratch);
     }
   });
 }

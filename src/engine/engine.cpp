@@ -36,8 +36,8 @@ class Engine::Implementation {
     if (count - spiking_layers == 2) output_stage = OutputStage(layers[count - 1], &layers[count - 2]);
     make_inputs();
     for (const LayerPlan& layer : plan.layers) {
-      for (const int worker : layer.worker_of_tile) {
-        if (worker < 0 || worker >= team.size())
+      for (const TileShare& share : layer.shares) {
+        if (share.worker < 0 || share.worker >= team.size())
           throw InternalError("the plan names a worker that the team does not have");
       }
     }

@@ -29,8 +29,8 @@ struct BlockId {
   auto operator<=>(const BlockId&) const = default;
 };
 
-/// What happens to a block of parameters when its gradient is complete. Called by the worker that owns it, in pieces
-/// that follow each other and together are the block, once per batch; blocks in any order.
+/// What happens to a block of parameters when its gradient is complete, in pieces that together are the block, once per
+/// batch; blocks in any order. Several workers may bring pieces at the same time, of the same block, too.
 class ParameterUpdate {
  public:
   virtual ~ParameterUpdate() = default;

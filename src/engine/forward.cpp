@@ -4,17 +4,17 @@
 
 namespace spikeloom {
 
-void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample,
-                    int steps, WorkerScratch& scratch) {
+void forward_sample(const LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int steps,
+                    WorkerScratch& scratch, TileTrace& trace) {
   const int width = layer.width();
   const std::size_t room = static_cast<std::size_t>(steps) * width;
   scratch.codes.reserve_discard(room);
   scratch.membranes.reserve_discard(room);
-  TileTrace& trace = layer.traces[tile];
-  const kernels::TraceOut out{trace.counts.data() + static_cast<std::size_t>(sample) * steps, scratch.codes.data(),
+  const std::size_t samples_before = trace.entry_start.size() - 1;
+  const kernels::TraceOut out{trace.counts.data() + samples_before * steps, scratch.codes.data(),
                               scratch.membranes.data()};
   const std::size_t entries = layer.kernels().forward(width, input, layer.constants(tile, listing), steps, out);
-  append_entries(layer, tile, listing, scratch.codes.data(), scratch.membranes.data(), entries);
+  append_entries(layer, tile, listing, scratch.codes.data(), scratch.membranes.data(), entries, trace);
 }
 
 namespace {
@@ -33,9 +33,8 @@ void derivatives_of(const LayerState& layer, int tile, const std::uint8_t* codes
 
 }  // namespace
 
-void append_entries(LayerState& layer, int tile, Listing listing, const std::uint8_t* codes, const float* membranes,
-                    std::size_t entries) {
-  TileTrace& trace = layer.traces[tile];
+void append_entries(const LayerState& layer, int tile, Listing listing, const std::uint8_t* codes,
+                    const float* membranes, std::size_t entries, TileTrace& trace) {
   std::size_t active = 0, spikes = 0;
   for (std::size_t e = 0; e < entries; ++e) {
     const std::uint8_t code = codes[e];
@@ -59,19 +58,41 @@ void append_entries(LayerState& layer, int tile, Listing listing, const std::uin
   trace.spike_start.push_back(trace.spike_start.back() + spikes);
 }
 
+namespace {
+
+/// Appends the parts of shared tiles to their first ones.
+void join_parts(LayerState& layer, const PassContext& context) {
+  context.team->run([&](int worker) {
+    for (std::size_t i = 0; i < layer.shares().size(); ++i) {
+      const TileShare& share = layer.shares()[i];
+      if (share.first == 0 || layer.owner(share.tile) != worker) continue;
+      const std::size_t first_row =
+          static_cast<std::size_t>(samples_of(share, {0, context.samples}).first) * context.steps;
+      layer.traces[share.tile].append(layer.part_traces[i], first_row);
+    }
+  });
+}
+
+}  // namespace
+
 void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
   if (layer.recurrent()) return forward_recurrent(layer, input, listing, context);
   context.team->run([&](int worker) {
-    for (int tile = 0; tile < layer.tiles(); ++tile) {
-      if (layer.owner(tile) != worker) continue;
-      layer.traces[tile].clear(context.rows(), layer.width());
-      for (int sample = 0; sample < context.samples; ++sample) {
+    for (std::size_t i = 0; i < layer.shares().size(); ++i) {
+      const TileShare& share = layer.shares()[i];
+      if (share.worker != worker) continue;
+      const SampleRange samples = samples_of(share, {0, context.samples});
+      TileTrace& trace = share.first == 0 ? layer.traces[share.tile] : layer.part_traces[i];
+      trace.clear(share.first == 0 ? context.rows() : static_cast<std::size_t>(samples.size()) * context.steps,
+                  layer.width());
+      for (int sample = samples.first; sample < samples.last; ++sample) {
         const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
-        forward_sample(layer, tile, layer.input_of(tile, input, first_row), listing, sample, context.steps,
-                       (*context.scratch)[worker]);
+        forward_sample(layer, share.tile, layer.input_of(share.tile, input, first_row), listing, context.steps,
+                       (*context.scratch)[worker], trace);
       }
     }
   });
+  if (layer.shared_tiles() > 0) join_parts(layer, context);
   merge_spikes(layer, context);
 }
 

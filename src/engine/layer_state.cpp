@@ -29,6 +29,25 @@ void TileTrace::clear(std::size_t rows, int width) {
   spike_counts.assign(width, 0);
 }
 
+void TileTrace::append(const TileTrace& later, std::size_t first_row) {
+  std::copy(later.counts.begin(), later.counts.end(), counts.begin() + static_cast<std::ptrdiff_t>(first_row));
+  const std::size_t entries = entry_start.back();
+  codes.resize(entries);  // without the padding, which the other has, too
+  const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  add(codes, later.codes);
+  add(derivatives, later.derivatives);
+  add(membranes, later.membranes);
+  const auto add_starts = [](std::vector<std::size_t>& to, const std::vector<std::size_t>& from) {
+    const std::size_t base = to.back();
+    for (std::size_t i = 1; i < from.size(); ++i) to.push_back(base + from[i]);
+  };
+  add_starts(entry_start, later.entry_start);
+  add_starts(active_start, later.active_start);
+  add_starts(spike_start, later.spike_start);
+  for (std::size_t column = 0; column < spike_counts.size(); ++column)
+    spike_counts[column] += later.spike_counts[column];
+}
+
 std::size_t TileTrace::bytes() const {
   return bytes_of(counts) + bytes_of(codes) + bytes_of(derivatives) + bytes_of(membranes) + bytes_of(entry_start) +
          bytes_of(active_start) + bytes_of(spike_start) + bytes_of(spike_counts);
@@ -36,6 +55,7 @@ std::size_t TileTrace::bytes() const {
 
 LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
     : traces(plan.tiles),
+      part_traces(plan.shares.size()),
       outgoing(spec),
       spec_(&spec),
       inputs_(inputs),
@@ -43,7 +63,9 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
       tiles_(plan.tiles),
       half_rows_(plan.half_rows),
       step_schedule_(plan.step_schedule),
-      owners_(plan.worker_of_tile),
+      shares_(plan.shares),
+      owners_(owners_of(plan)),
+      shared_numbers_(plan.tiles, -1),
       kernels_(spec.spiking() ? &kernels::spiking_kernels(spec.neuron) : nullptr),
       window_low_(std::numeric_limits<double>::quiet_NaN()),
       weights_(tiles_ * tile_floats()),
@@ -54,6 +76,9 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
       rate_gradient_(stride()),
       plus_infinity_(width_),
       minus_infinity_(width_) {
+  for (const TileShare& share : shares_) {
+    if (!share.whole() && share.first == 0) shared_numbers_[share.tile] = shared_tiles_++;
+  }
   plus_infinity_.fill(kInfinity);
   minus_infinity_.fill(-kInfinity);
   neurons_.decay.assign(spec.size, 0.0f);
@@ -129,10 +154,13 @@ void LayerState::start_gradients(int tile) {
   if (learns_constants()) std::fill_n(constant_gradients_.begin() + tile * count, count, 0.0);
 }
 
-void LayerState::add_constant_gradients(int tile, const float* of_sample) {
+void LayerState::add_sample_sums(int tile, const float* sums) {
+  float* bias = bias_gradient(tile);
+  for (int column = 0; column < width_; ++column) bias[column] += sums[column];
+  if (!learns_constants()) return;
   const std::size_t count = static_cast<std::size_t>(width_) * kNeuronConstants;
-  double* sums = constant_gradients_.data() + tile * count;
-  for (std::size_t i = 0; i < count; ++i) sums[i] += static_cast<double>(of_sample[i]);
+  double* of_constants = constant_gradients_.data() + tile * count;
+  for (std::size_t i = 0; i < count; ++i) of_constants[i] += static_cast<double>(sums[width_ + i]);
 }
 
 void LayerState::finish_gradients(int tile) {

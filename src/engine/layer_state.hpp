@@ -30,6 +30,9 @@ struct TileTrace {
   std::vector<std::uint32_t> spike_counts;  // width: spikes of each column in the batch
 
   void clear(std::size_t rows, int width);
+  /// The samples of `later`, whose first row is `first_row` here, follow those that are here; there is room for their
+  /// counts.
+  void append(const TileTrace& later, std::size_t first_row);
   /// Of what the forward pass keeps.
   std::size_t bytes() const;
 };
@@ -48,6 +51,11 @@ class LayerState {
   int tiles() const { return tiles_; }
   int stride() const { return tiles_ * width_; }
   int owner(int tile) const { return owners_[tile]; }
+  /// Who works on which part of which tile.
+  const std::vector<TileShare>& shares() const { return shares_; }
+  /// Of the tiles that several workers share: how many there are, and which of them this one is, or -1.
+  int shared_tiles() const { return shared_tiles_; }
+  int number_among_shared(int tile) const { return shared_numbers_[tile]; }
   bool recurrent() const { return spec_->recurrent; }
   StepSchedule step_schedule() const { return step_schedule_; }
 
@@ -82,12 +90,17 @@ class LayerState {
   const float* bias(int tile) const { return bias_.data() + tile * width_; }
   float* bias_gradient(int tile) { return bias_gradient_.data() + tile * width_; }
   float* rate_gradient(int tile) { return rate_gradient_.data() + tile * width_; }
-  /// Zeroes the tile's sums that the samples of a batch add to: the gradients of biases and of neurons' constants.
-  void start_gradients(int tile);
-  /// Whether constants of the neurons are learned; adds a sample's dLoss/d(constant), (kNeuronConstants, width), to the
-  /// batch's; and makes the gradients of the learned parameters from their sum.
+  /// Whether constants of the neurons are learned.
   bool learns_constants() const { return !spec_->learn.empty(); }
-  void add_constant_gradients(int tile, const float* of_sample);
+  /// What a sample adds to the gradients of a tile's neurons: dLoss/d(bias), (width), and where constants are learned
+  /// dLoss/d(constant), (kNeuronConstants, width).
+  std::size_t sample_sums() const {
+    return static_cast<std::size_t>(width_) * (learns_constants() ? 1 + kNeuronConstants : 1);
+  }
+  /// Zeroes a tile's gradients of its neurons; adds a sample's sums to them, which is to be done in the order of the
+  /// samples; and makes the gradients of the learned parameters from those of the constants.
+  void start_gradients(int tile);
+  void add_sample_sums(int tile, const float* sums);
   void finish_gradients(int tile);
   /// A learned parameter's gradient, (width).
   float* neuron_gradient(ParameterKind parameter, int tile) {
@@ -118,10 +131,11 @@ class LayerState {
   std::vector<float> to_canonical(ParameterKind parameter, std::span<const float* const> tiles) const;
   void from_canonical(ParameterKind parameter, std::span<const float> canonical, std::span<float* const> tiles) const;
 
-  std::vector<TileTrace> traces;  // one per tile
-  SpikeLists spikes;              // of the batch, all tiles
-  SpikeLists active;              // likewise; only while the layer above is in its backward pass
-  Outgoing outgoing;              // what of the two reaches the layer above, where it is not all of it
+  std::vector<TileTrace> traces;       // one per tile
+  std::vector<TileTrace> part_traces;  // one per share: of a part of a tile that is not its first, until it is appended
+  SpikeLists spikes;                   // of the batch, all tiles
+  SpikeLists active;                   // likewise; only while the layer above is in its backward pass
+  Outgoing outgoing;                   // what of the two reaches the layer above, where it is not all of it
 
   /// What the layer above receives, and where it computes dLoss/ds.
   SpikeRows sent_spikes() const;
@@ -138,7 +152,10 @@ class LayerState {
   int tiles_;
   bool half_rows_;
   StepSchedule step_schedule_;
+  std::vector<TileShare> shares_;
   std::vector<int> owners_;
+  std::vector<int> shared_numbers_;
+  int shared_tiles_ = 0;
   const kernels::SpikingKernels* kernels_;  // null for layers that do not spike
   bool same_threshold_ = true;
   LayerParameters neurons_;  // the constants of the neurons alone

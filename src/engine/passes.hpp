@@ -35,7 +35,7 @@ struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<kernels::Bf16Pair> half_rows;  // (rows of a range, width / 2): delta in bf16
   AlignedBuffer<float> drives;                 // (states, steps, width), see kernels::DeltaOut
   AlignedBuffer<float> states;                 // (steps, states + 1, width): of a sample traced once more
-  AlignedBuffer<float> constant_gradients;     // (kNeuronConstants, width)
+  AlignedBuffer<float> sample_sums;            // LayerState::sample_sums
   AlignedBuffer<std::uint64_t> spike_masks;    // steps
   AlignedBuffer<float> gradient;            // (inputs, width): of the tile at hand, where it need not outlive its turn
   AlignedBuffer<float> dense_input;         // (rows, stride) of a leaky integrator below a linear layer
@@ -67,6 +67,10 @@ struct SharedScratch {
   std::vector<StagedEntries> staged;             // (cohorts, tiles)
   AlignedBuffer<float> delta;     // k delta of a group: of a recurrent layer (tiles, rows, width), dense (rows, stride)
   AlignedBuffer<float> partials;  // (tiles, events of a group): each tile's part of the gradient of the layer below
+  // Of tiles that several workers share, for the layer at hand:
+  AlignedBuffer<kernels::Bf16Pair> half_delta;  // (shared tiles, rows of a group, width / 2); in fp32 `delta`
+  AlignedBuffer<float> sample_sums;             // (shared tiles, samples of a group, LayerState::sample_sums)
+  AlignedBuffer<float> shared_gradient;         // (shared tiles, inputs, width)
   // Of the dense mode, for the layer at hand:
   AlignedBuffer<float> weights;   // (inputs, stride)
   AlignedBuffer<float> spikes;    // (rows of a group, inputs)
@@ -85,6 +89,11 @@ struct PassContext {
 
   std::size_t rows() const { return static_cast<std::size_t>(samples) * steps; }
 };
+
+/// The samples of a group that a worker's share of a tile is about.
+inline SampleRange samples_of(const TileShare& share, SampleRange group) {
+  return {group.first + share.begin(group.size()), group.first + share.end(group.size())};
+}
 
 /// When a tile's gradient is complete: applied at once, or kept for a second pass.
 struct UpdateRule {
@@ -116,12 +125,12 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
 void merge_spikes(LayerState& layer, const PassContext& context);
 /// The same of the active entries: made when the backward pass needs it rather than kept.
 void merge_active(const LayerState& layer, const PassContext& context, SpikeLists& out);
-/// Appends one sample to a tile's trace, reading its input from `input` (lists or currents).
-void forward_sample(LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int sample,
-                    int steps, WorkerScratch& scratch);
-/// Appends a sample's entries to a tile's trace; their counts are there already.
-void append_entries(LayerState& layer, int tile, Listing listing, const std::uint8_t* codes, const float* membranes,
-                    std::size_t entries);
+/// Appends one sample to the tile's `trace`, reading its input from `input` (lists or currents).
+void forward_sample(const LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int steps,
+                    WorkerScratch& scratch, TileTrace& trace);
+/// Appends a sample's entries to the tile's `trace`; their counts are there already.
+void append_entries(const LayerState& layer, int tile, Listing listing, const std::uint8_t* codes,
+                    const float* membranes, std::size_t entries, TileTrace& trace);
 
 // --- backward.cpp ---
 
@@ -138,12 +147,16 @@ struct GradientSource {
 /// `below`, if any), weight gradient, and the update where it need not wait.
 void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context);
-/// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column] and adds to the
-/// tile's gradients of biases and learned constants. With `half_rows` (steps, width / 2) deltas go there as bf16, and
-/// `rows` is scratch. `input` is what the layer received.
+/// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column], and to `sums` what
+/// the sample adds to the gradients of the tile's neurons (LayerState::sample_sums). With `half_rows` (steps, width /
+/// 2) deltas go there as bf16, and `rows` is scratch. `input` is what the layer received.
 void delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& input, float* rows,
                      std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch,
-                     kernels::Bf16Pair* half_rows = nullptr);
+                     kernels::Bf16Pair* half_rows, float* sums);
+/// The same, and adds the sums.
+void add_delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& input, float* rows,
+                         std::ptrdiff_t stride, const PassContext& context, WorkerScratch& scratch,
+                         kernels::Bf16Pair* half_rows = nullptr);
 /// Makes room for dLoss/ds of the layer's active entries.
 void prepare_spike_gradient(LayerState& layer);
 /// Writes the gradients of one sample's entries of below.sent_active() to the traces' own lists, or adds them there.

@@ -138,7 +138,7 @@ class DeltaWalk {
 int recurrent_group_size(const LayerState& layer, const PassContext& context) {
   const std::size_t sample_bytes = sizeof(float) * context.steps * static_cast<std::size_t>(layer.stride());
   return static_cast<int>(
-      std::clamp<std::size_t>(context.plan->recurrent_delta_bytes / sample_bytes, 1, context.plan->recurrent_samples));
+      std::clamp<std::size_t>(context.plan->shared_delta_bytes / sample_bytes, 1, context.plan->recurrent_samples));
 }
 
 void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows, const PassContext& context) {
@@ -163,7 +163,7 @@ void add_own_gradients(LayerState& layer, int tile, const SpikeRows& input, cons
     // With dLoss/ds known in full, the tile no longer needs the others: its recursion once more gives both.
     scratch.rows.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
     for (int sample = own.samples.first; sample < own.samples.last; ++sample)
-      delta_of_sample(layer, tile, sample, input, scratch.rows.data(), layer.width(), context, scratch);
+      add_delta_of_sample(layer, tile, sample, input, scratch.rows.data(), layer.width(), context, scratch);
     return;
   }
   // To a bias every row is an event.

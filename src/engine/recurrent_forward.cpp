@@ -150,7 +150,7 @@ void append_staged(LayerState& layer, int tile, SampleRange samples, int steps, 
   std::size_t start = 0;
   for (int s = 0; s < samples.size(); ++s) {  // by now a sample's place is its end
     append_entries(layer, tile, listing, scratch.codes.data() + start, scratch.membranes.data() + start,
-                   place[s] - start);
+                   place[s] - start, layer.traces[tile]);
     start = place[s];
   }
 }

@@ -80,9 +80,8 @@ void choose_activities(const PlanRequest& request, PlanReport& report) {
 }
 
 double balance_of(const LayerPlan& layer, int workers) {
-  std::vector<int> count(workers, 0);
-  for (const int worker : layer.worker_of_tile) ++count[worker];
-  return static_cast<double>(layer.tiles) / workers / *std::max_element(count.begin(), count.end());
+  const std::vector<double> tiles = tiles_per_worker(layer, workers);
+  return layer.tiles / (workers * *std::max_element(tiles.begin(), tiles.end()));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct PlanReport {
   Workload work;
   Prediction prediction;
   std::vector<double> dense_from;    // per layer: predicted input activity from which products are faster; 1: never
-  std::vector<double> tile_balance;  // per layer: mean over busiest worker's tiles; 1 where they divide evenly
+  std::vector<double> tile_balance;  // per layer: mean over busiest worker's tiles
   MemoryUse memory;
   double limit_ns = 0.0;             // rough_limit_ns
   std::vector<std::string> assumed;  // figures that nobody gave or measured, with the reason

@@ -51,8 +51,7 @@ HWY_INLINE void append(int first_column, Lanes potential, LaneMask spiked, LaneM
                          HWY_ATTR { return hn::IfThenElseZero(hn::RebindMask(words, of.m), hn::Set(words, flag)); };
   const auto code = hn::Or(hn::Iota(words, first_column), hn::Or(flags(spiked, kSpiked), flags(active, kActive)));
   const hn::Mask<Floats> listed = hn::Or(spiked.m, active.m);
-  hn::StoreU(hn::DemoteTo(bytes, hn::Compress(code, hn::RebindMask(words, listed))), bytes,
-             lists.codes + lists.count);
+  hn::StoreU(hn::DemoteTo(bytes, hn::Compress(code, hn::RebindMask(words, listed))), bytes, lists.codes + lists.count);
   hn::StoreU(hn::Compress(potential.v, listed), Floats(), lists.membranes + lists.count);
   lists.count += hn::CountTrue(Floats(), listed);
 }

@@ -47,11 +47,10 @@ struct Shape {
   double entries;       // per row that a tile lists
 };
 
-/// How much longer the busiest worker takes than if tiles could be split: 1 where they divide evenly.
+/// The busiest worker's part of the layer.
 double tile_share(const LayerPlan& layer, int workers) {
-  std::vector<int> count(workers, 0);
-  for (const int worker : layer.worker_of_tile) ++count[worker];
-  return static_cast<double>(*std::max_element(count.begin(), count.end())) / layer.tiles;
+  const std::vector<double> tiles = tiles_per_worker(layer, workers);
+  return *std::max_element(tiles.begin(), tiles.end()) / layer.tiles;
 }
 
 /// The same for items handed out one by one.

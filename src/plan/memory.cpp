@@ -47,7 +47,8 @@ int range_size(const Plan& plan, const Workload& work) {
 }
 
 MemoryUse memory_use(const NetworkSpec& network, const Plan& plan, const Workload& work) {
-  double weights = 0.0, copies = 0.0, gradients = 0.0, saved = 0.0, delta_row = 0.0, buffers = 0.0, own = 0.0;
+  double weights = 0.0, copies = 0.0, gradients = 0.0, saved = 0.0, delta_row = 0.0, shared_rows = 0.0, buffers = 0.0;
+  double own = 0.0;
   const double rows = work.rows();
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerSpec& layer = network.layers[l];
@@ -58,7 +59,10 @@ MemoryUse memory_use(const NetworkSpec& network, const Plan& plan, const Workloa
     const bool grouped = group_size(network, plan, l, work) < work.batch;
     if (work.clip || !layer.spiking() || grouped) gradients += kFloat * stride * inputs;
     saved += saved_of(network, plan, work, l);
-    if (layer.spiking()) delta_row = std::max(delta_row, width * (plan.layers[l].half_rows ? 2.0 : kFloat));
+    const double row = width * (plan.layers[l].half_rows ? 2.0 : kFloat);
+    if (layer.spiking()) delta_row = std::max(delta_row, row);
+    const double shared = shared_tiles(plan.layers[l]);
+    shared_rows = std::max(shared_rows, shared * row);
     // A worker's gradient of the tile at hand; its lists of a sample; the readout's gradient of a sample.
     own = std::max(own, width * kFloat * inputs + work.steps * width * (1.0 + kFloat));
     const double partials =
@@ -66,7 +70,7 @@ MemoryUse memory_use(const NetworkSpec& network, const Plan& plan, const Workloa
     const double below = l == 0 ? 0.0 : entries_of(network, work, l - 1);
     const double ranges = std::ceil(static_cast<double>(work.batch) / range_size(plan, work));
     const double sorted = kId * (rows * inputs * work.input_of(l) + ranges * (inputs + 1.0));
-    buffers = std::max(buffers, partials + sorted + kId * (rows + 1.0 + below));
+    buffers = std::max(buffers, partials + sorted + kId * (rows + 1.0 + below) + shared * width * kFloat * inputs);
     if (l > 0) saved += kFloat * below;  // dLoss/ds of the active neurons
   }
   const double batch = kId * (rows + 1.0 + rows * network.channels * work.input_activity);
@@ -76,7 +80,8 @@ MemoryUse memory_use(const NetworkSpec& network, const Plan& plan, const Workloa
   use.optimiser = bytes(weights * work.moments);
   use.gradients = bytes(gradients);
   use.saved = bytes(saved);
-  use.deltas = bytes(plan.workers * delta_row * range_size(plan, work) * work.steps);
+  use.deltas = bytes(plan.workers * delta_row * range_size(plan, work) * work.steps +
+                     std::min(shared_rows * rows, static_cast<double>(plan.shared_delta_bytes)));
   use.buffers = bytes(buffers + batch + plan.workers * own);
   return use;
 }

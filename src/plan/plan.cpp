@@ -1,5 +1,7 @@
 #include "plan/plan.hpp"
 
+#include <algorithm>
+
 namespace spikeloom {
 namespace {
 
@@ -17,6 +19,45 @@ int tile_width(int size) {
 
 }  // namespace
 
+std::vector<TileShare> share_tiles(int tiles, int workers, bool split) {
+  std::vector<TileShare> shares;
+  for (int tile = 0; tile < tiles; ++tile) {
+    // In units of 1 / workers of a tile: the tile is [from, from + workers), a worker has [w * tiles, (w + 1) * tiles).
+    const std::int64_t from = static_cast<std::int64_t>(tile) * workers;
+    const int first_worker = static_cast<int>(from / tiles);
+    if (!split) {
+      shares.push_back({tile, first_worker});
+      continue;
+    }
+    for (std::int64_t worker = first_worker; worker * tiles < from + workers; ++worker) {
+      const std::int64_t begin = std::max<std::int64_t>(worker * tiles - from, 0);
+      const std::int64_t end = std::min<std::int64_t>((worker + 1) * tiles - from, workers);
+      shares.push_back({tile, static_cast<int>(worker), static_cast<int>(begin), static_cast<int>(end), workers});
+    }
+  }
+  return shares;
+}
+
+std::vector<int> owners_of(const LayerPlan& layer) {
+  std::vector<int> owners(layer.tiles, 0);
+  for (const TileShare& share : layer.shares) {
+    if (share.first == 0) owners[share.tile] = share.worker;
+  }
+  return owners;
+}
+
+int shared_tiles(const LayerPlan& layer) {
+  return static_cast<int>(std::count_if(layer.shares.begin(), layer.shares.end(),
+                                        [](const TileShare& share) { return share.first == 0 && !share.whole(); }));
+}
+
+std::vector<double> tiles_per_worker(const LayerPlan& layer, int workers) {
+  std::vector<double> tiles(workers, 0.0);
+  for (const TileShare& share : layer.shares)
+    tiles[share.worker] += static_cast<double>(share.last - share.first) / share.parts;
+  return tiles;
+}
+
 Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers, EnginePrecision precision) {
   Plan plan;
   plan.workers = workers;
@@ -31,9 +72,8 @@ Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers, EngineP
     const std::size_t recurrent_bytes =
         sizeof(float) * static_cast<std::size_t>(layer.size) * placed.tiles * placed.tile_width;
     placed.step_schedule = recurrent_bytes <= kNearBytes ? StepSchedule::sample_major : StepSchedule::step_major;
-    // Neighbouring tiles to one worker, as evenly as whole tiles allow.
-    for (int tile = 0; tile < placed.tiles; ++tile)
-      placed.worker_of_tile.push_back(static_cast<int>(static_cast<std::int64_t>(tile) * workers / placed.tiles));
+    // Tiles of a recurrent layer need each other at every step, and readouts are shared by samples as a whole.
+    placed.shares = share_tiles(placed.tiles, workers, layer.spiking() && !layer.recurrent);
   }
   return plan;
 }

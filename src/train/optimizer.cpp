@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -87,7 +88,13 @@ void Optimizer::apply(BlockId block, std::size_t first, float* values, const flo
     if (decays) (spec_.kind == OptimizerKind::adamw ? step.keep : step.coupled_decay) = decay_of_weights_;
     fault = adam_step(step, values, gradient, state.moments[0] + first, state.moments[1] + first, count);
   }
-  if (state.fault == BlockFault::none) state.fault = fault;
+  if (fault == BlockFault::none) return;
+  // Of several faults the lowest stays, whoever comes first.
+  std::atomic_ref<BlockFault> worst(state.fault);
+  BlockFault known = worst.load(std::memory_order_relaxed);
+  while ((known == BlockFault::none || fault < known) &&
+         !worst.compare_exchange_weak(known, fault, std::memory_order_relaxed)) {
+  }
 }
 
 void Optimizer::check(const NetworkSpec& network) const {

@@ -28,8 +28,8 @@ class Optimizer final : public ParameterUpdate {
 
   /// Must precede each train_step: counts the step and fixes its numbers.
   void begin_step(double learning_rate);
-  /// Decoupled (adamw) or coupled (adam, sgd) weight decay goes to weights and recurrent weights only. Called by
-  /// several workers, each for blocks of its own.
+  /// Decoupled (adamw) or coupled (adam, sgd) weight decay goes to weights and recurrent weights only. Several workers
+  /// may call it at the same time for different parts.
   void apply(BlockId block, std::size_t first, float* values, const float* gradient, std::size_t count) override;
   /// Throws NumericalError naming step, layer and parameter if the last step met or made NaN or infinity.
   void check(const NetworkSpec& network) const;

@@ -20,7 +20,7 @@ def test_plan_of_a_configuration_has_the_promised_keys(plan, project):
     assert [layer["name"] for layer in report["layers"]] == ["hidden1", "readout"]
     for layer in report["layers"]:
         assert {"tile_width", "tiles", "tiles_per_worker", "group_samples", "mode", "predicted_ms", "dense_from_activity"} <= set(layer)
-        assert sum(layer["tiles_per_worker"]) == layer["tiles"]
+        assert sum(layer["tiles_per_worker"]) == pytest.approx(layer["tiles"])
     assert report["batch"] == 8 and report["steps"] == 10 and report["workers"] == 1
     assert set(report["predicted"]["phases"]) == {"forward", "backward", "update", "data"}
     assert report["memory_bytes"]["total"] == sum(v for k, v in report["memory_bytes"].items() if k != "total")

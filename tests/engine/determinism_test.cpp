@@ -114,14 +114,31 @@ TEST_P(Determinism, WeightsAfterTwentyStepsAreTheSameForAnyNumberOfThreads) {
   }
 }
 
-TEST_P(Determinism, WeightsDoNotDependOnWhoOwnsATile) {
-  const std::vector<float> usual = trained(test_, {mode(), 3});
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    const auto shuffle = [seed](Plan& plan) {
-      RandomStream random(seed, "owners");
-      for (LayerPlan& layer : plan.layers) {
-        for (int& worker : layer.worker_of_tile) worker = static_cast<int>(random.below(3));
+/// Tiles to any of three workers, and some of those that can be split cut at random.
+void share_at_random(const NetworkSpec& network, Plan& plan, std::uint64_t seed) {
+  RandomStream random(seed, "owners");
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    LayerPlan& layer = plan.layers[l];
+    const bool split = network.layers[l].spiking() && !network.layers[l].recurrent;
+    layer.shares.clear();
+    for (int tile = 0; tile < layer.tiles; ++tile) {
+      constexpr int kParts = 5;
+      for (int first = 0; first < kParts;) {
+        const int most = kParts - first;
+        const int count = split && random.below(2) == 0 ? 1 + static_cast<int>(random.below(most)) : most;
+        layer.shares.push_back({tile, static_cast<int>(random.below(3)), first, first + count, kParts});
+        first += count;
       }
+    }
+  }
+}
+
+TEST_P(Determinism, WeightsDoNotDependOnWhoOwnsWhichPartOfATile) {
+  const std::vector<float> usual = trained(test_, {mode(), 3});
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    const auto shuffle = [&](Plan& plan) {
+      share_at_random(test_.network, plan, seed);
+      if (seed % 2 == 1) plan.delta_rows = 100, plan.shared_delta_bytes = 1 << 15;
     };
     EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 3, 0.0, shuffle}))) << "assignment " << seed;
   }
@@ -133,7 +150,7 @@ TEST_P(Determinism, WeightsDoNotDependOnGroupSizes) {
     for (const std::size_t budget : {std::size_t{1}, std::size_t{1} << 15}) {
       const auto groups = [=](Plan& plan) {
         plan.delta_rows = rows, plan.partial_budget_bytes = budget;
-        plan.recurrent_samples = 1 + rows / 40, plan.recurrent_delta_bytes = 4 * budget;
+        plan.recurrent_samples = 1 + rows / 40, plan.shared_delta_bytes = 4 * budget;
       };
       EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 2, 0.0, groups})))
           << rows << " rows, " << budget << " bytes";

@@ -58,14 +58,27 @@ TEST(Cost, MoreWorkersAreFasterAndNeverBetterThanTheirNumber) {
   }
 }
 
-TEST(Cost, UnevenTilesCostTheBusiestWorkersShare) {
+TEST(Cost, UnevenTilesAreShared) {
   const NetworkSpec three = layered(256, {192}, 100), four = layered(256, {256}, 100);
   const auto forward = [](const NetworkSpec& network) {
     return sparse_cost(network, make_plan(network, EngineMode::sparse, 2), 0, workload(network, 8, 0.1, 0.02),
                        made_up_machine(2), made_up_figures(2))
         .forward;
   };
-  EXPECT_NEAR(forward(three), forward(four), 1e-6 * forward(four));  // two tiles for one of the two in both
+  const double barrier = made_up_figures(2).barrier_ns;
+  EXPECT_NEAR(forward(three) - barrier, 0.75 * (forward(four) - barrier), 1e-6 * forward(four));
+}
+
+TEST(Cost, UnevenTilesOfARecurrentLayerCostTheBusiestWorkersShare) {
+  const NetworkSpec network = layered(256, {192}, 100);
+  Plan whole = make_plan(network, EngineMode::sparse, 2), split = whole;
+  whole.layers[0].shares = share_tiles(3, 2, false);
+  const auto forward = [&](const Plan& plan) {
+    return sparse_cost(network, plan, 0, workload(network, 8, 0.1, 0.02), made_up_machine(2), made_up_figures(2))
+               .forward -
+           made_up_figures(2).barrier_ns;
+  };
+  EXPECT_NEAR(forward(whole), 2.0 / 1.5 * forward(split), 1e-6 * forward(split));  // two tiles for one of the two
 }
 
 TEST(Cost, DenseDoesNotDependOnTheInputsActivityMuchAndListsDo) {

@@ -41,7 +41,7 @@ SpikeLists random_spikes(int samples, int steps, int neurons, double per_row, st
 
 TileCase::TileCase(int width, int tiles, int inputs, int samples, double events_per_step, double deviation, bool half)
     : spec_(lif(width * tiles)),
-      layer_(spec_, inputs, LayerPlan{width, tiles, std::vector<int>(tiles, 0), half}),
+      layer_(spec_, inputs, LayerPlan{width, tiles, share_tiles(tiles, 1, false), half}),
       input_(random_spikes(samples, kSteps, inputs, events_per_step, 0)),
       delta_(static_cast<std::size_t>(samples) * kSteps * width) {
   LayerParameters parameters;
@@ -69,7 +69,8 @@ void TileCase::forward_tile(int tile) {
   layer_.traces[tile].clear(context_.rows(), layer_.width());
   for (int sample = 0; sample < context_.samples; ++sample) {
     const std::size_t first_row = static_cast<std::size_t>(sample) * kSteps;
-    forward_sample(layer_, tile, layer_.input_of(tile, input(), first_row), Listing::active, sample, kSteps, scratch());
+    forward_sample(layer_, tile, layer_.input_of(tile, input(), first_row), Listing::active, kSteps, scratch(),
+                   layer_.traces[tile]);
   }
 }
 
@@ -91,8 +92,8 @@ void TileCase::delta_tile() {
   for (int sample = 0; sample < context_.samples; ++sample) {
     const std::size_t at = sample % range * sample_floats;
     const bool half = layer_.half_rows();
-    delta_of_sample(layer_, 0, sample, input(), scratch().rows.data() + (half ? 0 : at), layer_.width(), context_,
-                    scratch(), half ? scratch().half_rows.data() + at / 2 : nullptr);
+    add_delta_of_sample(layer_, 0, sample, input(), scratch().rows.data() + (half ? 0 : at), layer_.width(), context_,
+                        scratch(), half ? scratch().half_rows.data() + at / 2 : nullptr);
   }
 }
 
