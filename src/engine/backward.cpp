@@ -24,7 +24,7 @@ std::vector<SampleRange> groups_within_budget(const LayerState& layer, const Inp
   }
   if (!below) return ranges_of({0, context.samples}, most);
   const std::size_t events_allowed =
-      std::max<std::size_t>(1, context.plan->partial_budget_bytes / (sizeof(float) * layer.tiles()));
+      std::max<std::size_t>(1, layer.partial_budget_bytes() / (sizeof(float) * layer.tiles()));
   const auto events_before = [&](int sample) {
     return below->active().offsets[static_cast<std::size_t>(sample) * context.steps];
   };

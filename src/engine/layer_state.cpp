@@ -63,6 +63,7 @@ LayerState::LayerState(const LayerSpec& spec, int inputs, const LayerPlan& plan)
       tiles_(plan.tiles),
       half_rows_(plan.half_rows),
       step_schedule_(plan.step_schedule),
+      partial_budget_bytes_(plan.partial_budget_bytes),
       shares_(plan.shares),
       owners_(owners_of(plan)),
       shared_numbers_(plan.tiles, -1),

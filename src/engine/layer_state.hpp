@@ -58,6 +58,7 @@ class LayerState {
   int number_among_shared(int tile) const { return shared_numbers_[tile]; }
   bool recurrent() const { return spec_->recurrent; }
   StepSchedule step_schedule() const { return step_schedule_; }
+  std::size_t partial_budget_bytes() const { return partial_budget_bytes_; }
 
   std::size_t tile_floats() const { return static_cast<std::size_t>(inputs_) * width_; }
   /// Floats of a tile's block of a parameter.
@@ -152,6 +153,7 @@ class LayerState {
   int tiles_;
   bool half_rows_;
   StepSchedule step_schedule_;
+  std::size_t partial_budget_bytes_;
   std::vector<TileShare> shares_;
   std::vector<int> owners_;
   std::vector<int> shared_numbers_;

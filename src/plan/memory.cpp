@@ -38,7 +38,7 @@ double active_per_sample(const NetworkSpec& network, const Workload& work, std::
 int group_size(const NetworkSpec& network, const Plan& plan, std::size_t l, const Workload& work) {
   const double active = active_per_sample(network, work, l);
   if (active <= 0.0) return work.batch;
-  const double allowed = static_cast<double>(plan.partial_budget_bytes) / (kFloat * plan.layers[l].tiles);
+  const double allowed = static_cast<double>(plan.layers[l].partial_budget_bytes) / (kFloat * plan.layers[l].tiles);
   return static_cast<int>(std::clamp(std::floor(allowed / active), 1.0, static_cast<double>(work.batch)));
 }
 

@@ -41,14 +41,14 @@ struct LayerPlan {
   std::vector<TileShare> shares;                            // tile by tile, each from its first part to its last
   bool half_rows = false;                                   // the list passes read bf16 copies of weights and deltas
   StepSchedule step_schedule = StepSchedule::sample_major;  // of a recurrent layer; follows from the network alone
+  std::size_t partial_budget_bytes = std::size_t{64}
+                                     << 20;  // partial sums of the input gradient that may be alive at once
 };
 
 struct Plan {
   int workers = 1;
   EngineMode mode = EngineMode::automatic;
   std::vector<LayerPlan> layers;
-  std::size_t partial_budget_bytes = std::size_t{64}
-                                     << 20;  // partial sums of the input gradient that may be alive at once
   int delta_rows =
       1024;  // (sample, step) rows of delta that a worker holds at a time: 256 KB for a tile of 64, a share of the L2
   int recurrent_samples = 256;  // samples that advance together at most: state of a step for each, 512 bytes a neuron

@@ -220,6 +220,7 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
   report.batch = batch_size;
   report.steps = configuration.network.steps;
   Optimizer optimizer(configuration.optimizer, engine);
+  setup.parameters = {};  // the engine has its own
   std::vector<double> total, cpu, forward, backward, update, gather;
   std::vector<std::uint32_t> samples(batch_size);
   const auto begin = Clock::now();

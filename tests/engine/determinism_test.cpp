@@ -149,7 +149,8 @@ TEST_P(Determinism, WeightsDoNotDependOnGroupSizes) {
   for (const int rows : {1, 40, 200, 100000}) {
     for (const std::size_t budget : {std::size_t{1}, std::size_t{1} << 15}) {
       const auto groups = [=](Plan& plan) {
-        plan.delta_rows = rows, plan.partial_budget_bytes = budget;
+        plan.delta_rows = rows;
+        for (LayerPlan& layer : plan.layers) layer.partial_budget_bytes = budget;
         plan.recurrent_samples = 1 + rows / 40, plan.shared_delta_bytes = 4 * budget;
       };
       EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 2, 0.0, groups})))
@@ -242,7 +243,10 @@ TEST(Bf16, WeightsDoNotDependOnThreadsNorGroupSizes) {
     TrainingSetup setup{.precision = EnginePrecision::bf16};
     const std::vector<float> one = trained(test, setup);
     EXPECT_FALSE(same_bits(one, trained(test, {}))) << "bf16 is no other computation than fp32?";
-    setup.change_plan = [](Plan& plan) { plan.delta_rows = 70, plan.partial_budget_bytes = 1 << 15; };
+    setup.change_plan = [](Plan& plan) {
+      plan.delta_rows = 70;
+      for (LayerPlan& layer : plan.layers) layer.partial_budget_bytes = 1 << 15;
+    };
     for (const int workers : {2, 3}) {
       setup.workers = workers;
       EXPECT_TRUE(same_bits(one, trained(test, setup))) << workers << " threads";

@@ -94,7 +94,7 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
   WorkerTeam team(workers, false);
   Plan plan = make_plan(test.network, mode, workers, precision);
   plan.delta_rows = 64;
-  plan.partial_budget_bytes = 1 << 16;
+  for (LayerPlan& layer : plan.layers) layer.partial_budget_bytes = 1 << 16;
   plan.recurrent_samples = 5;
   plan.shared_delta_bytes = 1 << 18;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
