@@ -138,7 +138,7 @@ class DeltaWalk {
 int recurrent_group_size(const LayerState& layer, const PassContext& context) {
   const std::size_t sample_bytes = sizeof(float) * context.steps * static_cast<std::size_t>(layer.stride());
   return static_cast<int>(
-      std::clamp<std::size_t>(context.plan->shared_delta_bytes / sample_bytes, 1, context.plan->recurrent_samples));
+      std::clamp<std::size_t>(context.plan->recurrent_delta_bytes / sample_bytes, 1, context.plan->recurrent_samples));
 }
 
 void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows, const PassContext& context) {

@@ -52,8 +52,9 @@ struct Plan {
   int delta_rows =
       1024;  // (sample, step) rows of delta that a worker holds at a time: 256 KB for a tile of 64, a share of the L2
   int recurrent_samples = 256;  // samples that advance together at most: state of a step for each, 512 bytes a neuron
-  std::size_t shared_delta_bytes = std::size_t{64} << 20;  // deltas of a layer's tiles that several workers need (all
-                                                           // tiles of a recurrent one) that may be alive at once
+  std::size_t recurrent_delta_bytes = std::size_t{6} << 20;  // deltas of a recurrent layer, all tiles, that may be
+                                                             // alive at once: what is near the cores, below their L3
+  std::size_t shared_delta_bytes = std::size_t{64} << 20;    // likewise, of tiles that several workers share
 };
 
 /// Neighbouring tiles to one worker. Where they do not divide evenly, whole tiles go to the worker of their larger

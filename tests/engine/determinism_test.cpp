@@ -151,7 +151,7 @@ TEST_P(Determinism, WeightsDoNotDependOnGroupSizes) {
       const auto groups = [=](Plan& plan) {
         plan.delta_rows = rows;
         for (LayerPlan& layer : plan.layers) layer.partial_budget_bytes = budget;
-        plan.recurrent_samples = 1 + rows / 40, plan.shared_delta_bytes = 4 * budget;
+        plan.recurrent_samples = 1 + rows / 40, plan.recurrent_delta_bytes = plan.shared_delta_bytes = 4 * budget;
       };
       EXPECT_TRUE(same_bits(usual, trained(test_, {mode(), 2, 0.0, groups})))
           << rows << " rows, " << budget << " bytes";

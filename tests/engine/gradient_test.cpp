@@ -96,7 +96,7 @@ void check_gradient(const Case& test, EngineMode mode, int workers, Totals& tota
   plan.delta_rows = 64;
   for (LayerPlan& layer : plan.layers) layer.partial_budget_bytes = 1 << 16;
   plan.recurrent_samples = 5;
-  plan.shared_delta_bytes = 1 << 18;
+  plan.recurrent_delta_bytes = plan.shared_delta_bytes = 1 << 18;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     plan.layers[l].step_schedule = (l + workers) % 2 == 0 ? StepSchedule::sample_major : StepSchedule::step_major;
   }
