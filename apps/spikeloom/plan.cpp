@@ -91,6 +91,7 @@ Json to_json(const PlanReport& report) {
           {"cpu_of_worker", cpus},
           {"batch", report.work.batch},
           {"steps", report.work.steps},
+          {"bptt_steps", report.plan.bptt_steps},
           {"input_activity", report.work.input_activity},
           {"range_samples", range_size(report.plan, report.work)},
           {"layers", layers},
@@ -145,6 +146,11 @@ std::string times_text(const PlanReport& report) {
   return text;
 }
 
+std::string chunks_text(const PlanReport& report) {
+  const int chunk = of_chunk(report.plan, report.work).steps;
+  return chunk < report.work.steps ? fmt::format(", in chunks of {}, each forward twice", chunk) : "";
+}
+
 void print(const PlanReport& report) {
   print_table(machine_rows(report.machine, &report.figures));
   print_text(layers_text(report));
@@ -158,8 +164,8 @@ void print(const PlanReport& report) {
     workers += fmt::format("{}{} on CPU {}", worker == 0 ? "" : ", ", worker, report.machine.seats[worker].cpu);
   std::vector<std::pair<std::string, std::string>> rows{
       {"workers", fmt::format("{}: {}", report.plan.workers, workers)},
-      {"batch", fmt::format("{} samples of {} steps; deltas of {} samples at a time", report.work.batch,
-                            report.work.steps, range_size(report.plan, report.work))},
+      {"batch", fmt::format("{} samples of {} steps{}; deltas of {} samples at a time", report.work.batch,
+                            report.work.steps, chunks_text(report), range_size(report.plan, report.work))},
       {"predicted",
        fmt::format("{:.2f} ms per batch, {:.0f} samples/s: forward {:.2f}, backward {:.2f}, update {:.2f}, "
                    "data {:.2f} ms",

@@ -89,6 +89,7 @@ struct TrainingSpec {
   int epochs = 20;
   int batch_size = 128;
   int accumulate = 1;      // batches whose gradients make one update
+  int bptt_steps = 0;      // steps of a chunk of a recording, at whose start gradients end; 0 = the whole recording
   int early_stopping = 0;  // epochs without a better validation after which training ends; 0 = never
   bool anneal_window = true;
   double anneal_start = -100.0;  // second threshold at the first batch, in units of the threshold

@@ -34,4 +34,19 @@ void gather_batch(const SpikeDataset& data, std::span<const std::uint32_t> sampl
   }
 }
 
+void slice_steps(const SpikeBatch& batch, int first, int count, SpikeBatch& out) {
+  out.samples = batch.samples;
+  out.steps = count;
+  out.neurons = batch.neurons;
+  out.labels = batch.labels;
+  out.offsets.assign(1, 0);
+  out.ids.clear();
+  for (std::size_t sample = 0; sample < static_cast<std::size_t>(batch.samples); ++sample) {
+    const std::uint32_t* offsets = batch.offsets.data() + sample * batch.steps + first;
+    const auto shift = static_cast<std::uint32_t>(out.ids.size()) - offsets[0];
+    for (int step = 1; step <= count; ++step) out.offsets.push_back(offsets[step] + shift);
+    out.ids.insert(out.ids.end(), batch.ids.begin() + offsets[0], batch.ids.begin() + offsets[count]);
+  }
+}
+
 }  // namespace spikeloom

@@ -26,4 +26,7 @@ struct SpikeBatch {
 /// The named samples of `data`, in the order given. Storage of `batch` is reused.
 void gather_batch(const SpikeDataset& data, std::span<const std::uint32_t> samples, SpikeBatch& batch);
 
+/// `count` steps of every sample, from `first` on, with the labels. Storage of `out` is reused.
+void slice_steps(const SpikeBatch& batch, int first, int count, SpikeBatch& out);
+
 }  // namespace spikeloom

@@ -50,8 +50,8 @@ void delta_below_linear(LayerState& layer, int tile, int sample, const SpikeRows
   const float* above = source.linear_rows + first_row * linear.stride();
   const int columns = std::min(width, layer.size() - tile * width);
   scratch.dense_input.reserve_discard(static_cast<std::size_t>(context.steps) * width);
-  kernels::forward_membrane(width, layer.input_of(tile, input, first_row), layer.constants(tile), context.steps,
-                            scratch.dense_input.data(), width);
+  kernels::forward_membrane(width, layer.input_of_sample(tile, input, sample, context.steps), layer.constants(tile),
+                            context.steps, scratch.dense_input.data(), width, layer.carried.after(tile, sample));
   for (int t = 0; t < linear.tiles(); ++t) {
     kernels::linear_weight_gradient(linear.width(), scratch.dense_input.data(), width, columns,
                                     above + t * linear.width(), linear.stride(), context.steps,
@@ -91,10 +91,10 @@ namespace {
 const float* retrace(LayerState& layer, int tile, int sample, const SpikeRows& input, const PassContext& context,
                      WorkerScratch& scratch) {
   const std::size_t row = static_cast<std::size_t>(sample) * context.steps;
-  const kernels::OwnInput own{layer.recurrent_weights(tile), layer.spikes.offsets.data() + row,
-                              layer.spikes.ids.data()};
-  layer.kernels().retrace(layer.width(), layer.input_of(tile, input, row), own, layer.constants(tile), context.steps,
-                          scratch.spike_masks.data(), scratch.states.data());
+  const kernels::OwnInput own{layer.recurrent_weights(tile), layer.spikes.offsets.data() + row, layer.spikes.ids.data(),
+                              row_of(layer.carried.spikes(), sample)};
+  layer.kernels().retrace(layer.width(), layer.input_of_sample(tile, input, sample, context.steps), own,
+                          layer.constants(tile), context.steps, scratch.spike_masks.data(), scratch.states.data());
   return scratch.states.data();
 }
 
@@ -120,13 +120,19 @@ void delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& i
   if (layer.learns_constants()) {
     kernels::masks_of_spikes(lists, context.steps, scratch.spike_masks.data());
     scratch.states.reserve_discard((layer.states() + 1) * cells);
-    learned = {retrace(layer, tile, sample, input, context, scratch), sums + layer.width()};
+    const CarriedState::LastStep before = layer.carried.last_step(tile, sample);
+    learned = {retrace(layer, tile, sample, input, context, scratch), sums + layer.width(), before.states,
+               before.spiked};
   }
   layer.kernels().backward(layer.width(), layer.constants(tile), lists,
                            trace.spike_gradient.data() + trace.active_start[sample], layer.rate_gradient(tile),
                            context.steps,
                            {rows, stride, sums, scratch.spike_masks.data(), scratch.drives.data(), half_rows},
                            layer.learns_constants() ? &learned : nullptr);
+  if (!layer.learns_constants()) return;
+  const std::size_t last = static_cast<std::size_t>(context.steps) - 1;
+  layer.carried.keep_last_step(tile, sample, learned.states + last * (layer.states() + 1) * layer.width(),
+                               scratch.spike_masks[last]);
 }
 
 void add_delta_of_sample(LayerState& layer, int tile, int sample, const SpikeRows& input, float* rows,
@@ -234,7 +240,7 @@ TileRows delta_of_all_tiles(LayerState& layer, SampleRange group, std::span<cons
   const TileRows rows{context.shared->delta.data(), static_cast<std::ptrdiff_t>(tile_floats), layer.width()};
   recurrent_delta(layer, group, rows, context);
   transpose_events(layer.spikes.view(layer.size()), context.steps, ranges, *context.team,
-                   context.shared->own_transposed, 1);
+                   context.shared->own_transposed, &layer.carried.spikes());
   return rows;
 }
 

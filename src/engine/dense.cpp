@@ -90,12 +90,14 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
       for (int tile = blocks.first_tile(block); tile < blocks.last_tile(block); ++tile) {
         for (int sample = group.first; sample < group.last; ++sample) {
           kernels::TileInput from;
+          from.carried = layer.carried.before(tile, sample);
           from.bias = layer.bias(tile);
           from.currents = scratch.currents.data() +
                           static_cast<std::size_t>(sample - group.first) * context.steps * columns +
                           (tile - blocks.first_tile(block)) * layer.width();
           from.current_stride = columns;
-          forward_sample(layer, tile, from, listing, context.steps, scratch, layer.traces[tile]);
+          forward_sample(layer, tile, from, listing, context.steps, scratch, layer.traces[tile],
+                         layer.carried.after(tile, sample));
         }
       }
     });
@@ -110,7 +112,8 @@ void recurrent_delta_of_group(LayerState& layer, SampleRange group, const SpikeR
                               const TileRows& rows) {
   recurrent_delta(layer, group, rows, context);
   std::vector<TransposedEvents>& own = context.shared->own_transposed;
-  transpose_events(layer.spikes.view(layer.size()), context.steps, {&group, 1}, *context.team, own, 1);
+  transpose_events(layer.spikes.view(layer.size()), context.steps, {&group, 1}, *context.team, own,
+                   &layer.carried.spikes());
   layer.kept_recurrent_gradient(0);  // allocated before the workers need it
   context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
     const int tile = static_cast<int>(t);

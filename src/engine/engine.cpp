@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <limits>
 
 #include <spikeloom/error.hpp>
+#include "engine/batch_statistics.hpp"
+#include "engine/kept_gradients.hpp"
 #include "engine/passes.hpp"
 #include "engine/recording.hpp"
 #include "plan/mode_choice.hpp"
@@ -27,6 +27,8 @@ class Engine::Implementation {
         team(a_team),
         scratch(a_team.size()),
         output_stage(make_layers(), nullptr),
+        count_stage(layers.back()),
+        kept(layers, team, scratch),
         rate_costs(spec.layers.size(), 0.0) {
     const std::size_t count = layers.size();
     spiking_layers = count;
@@ -46,62 +48,129 @@ class Engine::Implementation {
   /// The one place where the order of a batch's work is said. Every call below ends in a barrier.
   ///
   ///   1. forward, layer by layer from the input: tiles run all steps on their own, or, in a recurrent layer, step by
-  ///   step with each other (cohorts.hpp); then their lists are merged
-  ///   2. rates -> gradient of the regularisers
-  ///   3. output: last layer, loss and delta, sample by sample; dLoss/ds of the layer below at its active set; the last
+  ///   step with each other (cohorts.hpp); then their lists are merged; last the output of the last layer
+  ///   2. rates -> gradient of the regularisers; output -> loss, and its gradient
+  ///   3. output: delta of the last layer, sample by sample; dLoss/ds of the layer below at its active set; the last
   ///   layer's own update
   ///   4. backward, layer by layer from the top: delta, of all tiles step by step in a recurrent layer, else per tile;
   ///   per tile dLoss/ds below (with the weights of the forward pass), weight gradients, update
   ///   5. with clipping, gradients are kept in 3 and 4, and the update follows once their norm is known
+  ///
+  /// Where gradients are truncated, recordings go through 1 chunk by chunk, and what neurons hand on is carried from
+  /// each to the next. Only outputs and rates are kept of that. After 2 each chunk, in the same order, goes through 1
+  /// once more, then through 3 and 4; gradients are kept and added up, and the update follows the last.
   BatchResult step(const SpikeBatch& batch, const ReadoutLoss& loss, bool train, ParameterUpdate* update,
                    double gradient_clip) {
     check(batch);
     BatchResult result;
     result.layers.resize(layers.size());
     if (batch.samples == 0) return result;
-    last_samples = batch.samples;
-    last_steps = batch.steps;
-    const PassContext context = context_of(batch);
+    const std::vector<StepRange> chunks = chunks_of(batch.steps);
+    const bool whole = chunks.size() == 1;
     for (WorkerScratch& worker : scratch) worker.update_seconds = 0.0;
-    std::fill(listed.begin(), listed.end(), 0);
-    ParameterUpdate* at_once = gradient_clip > 0.0 ? nullptr : update;
+    ParameterUpdate* at_once = gradient_clip > 0.0 || !whole ? nullptr : update;
+    const DropoutDraw* draw = train ? &dropout : nullptr;
 
-    auto start = Clock::now();
-    for (std::size_t l = 0; l < spiking_layers; ++l) {
-      result.layers[l].forward_dense = forward(l, batch, train ? Listing::active : Listing::spikes_only, context);
-    }
-    if (train) result.regulariser = set_rate_gradients(context);
-    const bool membrane_readout = spiking_layers < layers.size();
-    if (membrane_readout) receive(spiking_layers, batch);
-    result.forward_seconds = seconds_since(start);
-
-    start = Clock::now();
-    const UpdateRule rule{at_once, static_cast<int>(layers.size()) - 1};
-    if (train) membrane_readout ? list_sources(spiking_layers, context) : list_active(spiking_layers - 1, context);
-    collect(membrane_readout ? output_stage.run(input_of(spiking_layers), below(spiking_layers), batch.labels, loss,
-                                                train, rule, context)
-                             : count_readout(batch, loss, train, context),
-            batch, result);
-    collect_statistics(context, result);
-    if (!train) {
-      collect_budgets(result);
+    begin_recordings(batch.samples, whole);
+    for (const StepRange& chunk : chunks) {
+      const PassContext context = begin_chunk(batch, chunk);
+      forward_chunk(context, train && whole ? Listing::active : Listing::spikes_only, draw, result);
+      const auto start = Clock::now();
+      membrane_readout() ? output_stage.forward(input_of(spiking_layers), context) : count_stage.forward(context);
+      if (!train) collect_budgets(result);
+      if (!whole) carry_on(layers.size(), context);
       result.forward_seconds += seconds_since(start);
-      return result;
     }
-    for (std::size_t l = spiking_layers; l-- > 0;) result.layers[l].backward_dense = backward(l, at_once, context);
-    collect_budgets(result);
-    result.backward_seconds = seconds_since(start);
+    if (train) result.regulariser = set_rate_gradients(result, batch.rows());
+    auto start = Clock::now();
+    const PassContext& recording = last_context;
+    count_decisions(membrane_readout() ? output_stage.evaluate(batch.labels, loss, train, recording)
+                                       : count_stage.evaluate(batch.labels, loss, train, recording),
+                    batch.labels, result);
+    (train ? result.backward_seconds : result.forward_seconds) += seconds_since(start);
+    if (train && !whole) {
+      result.layers.assign(layers.size(), {});
+      begin_recordings(batch.samples, whole);
+    }
+    for (std::size_t c = 0; train && c < chunks.size(); ++c) {
+      const PassContext context = whole ? last_context : begin_chunk(batch, chunks[c]);
+      if (!whole) forward_chunk(context, Listing::active, draw, result);
+      start = Clock::now();
+      backward_chunk(context, at_once, result);
+      if (!whole) {
+        kept.add_up(c == 0, c + 1 == chunks.size());
+        carry_on(layers.size(), context);
+      }
+      result.backward_seconds += seconds_since(start);
+    }
+    for (std::size_t l = 0; l < layers.size(); ++l) set_means(batch.rows(), layers[l].size(), result.layers[l]);
+    if (!train) return result;
     for (const WorkerScratch& worker : scratch)
       result.update_seconds += worker.update_seconds / static_cast<double>(team.size());
     result.backward_seconds -= result.update_seconds;
     if (update && !at_once) {
       start = Clock::now();
-      clip_and_update(*update, gradient_clip);
+      kept.clip_and_update(*update, gradient_clip);
       result.update_seconds += seconds_since(start);
     }
-    if (at_once) renew_constants();
+    if (update) renew_constants();
     return result;
   }
+
+  /// The whole recording, or as many steps at a time as gradients go back.
+  std::vector<StepRange> chunks_of(int steps) const {
+    if (plan.bptt_steps == 0) return {{0, steps}};
+    std::vector<StepRange> chunks;
+    for (int first = 0; first < steps; first += plan.bptt_steps)
+      chunks.push_back({first, std::min(first + plan.bptt_steps, steps)});
+    return chunks;
+  }
+
+  void begin_recordings(int samples, bool whole) {
+    for (LayerState& layer : layers)
+      layer.carried.begin(samples, whole ? 0 : layer.tiles(), layer.state_floats(), layer.learns_constants());
+  }
+  /// The chunk's data become what passes see.
+  PassContext begin_chunk(const SpikeBatch& batch, StepRange steps) {
+    if (steps.size() == batch.steps) {
+      data = {batch.offsets.data(), batch.ids.data(), batch.neurons};
+    } else {
+      slice_steps(batch, steps.first, steps.size(), chunk_data);
+      data = {chunk_data.offsets.data(), chunk_data.ids.data(), chunk_data.neurons};
+    }
+    return last_context = {batch.samples, steps.size(), &team, &scratch, &shared, &plan, steps.first, batch.steps};
+  }
+  /// The first `count` layers.
+  void carry_on(std::size_t count, const PassContext& context) {
+    for (std::size_t l = 0; l < count; ++l)
+      layers[l].carried.go_on(layers[l].recurrent() ? &layers[l].spikes : nullptr, context.steps);
+  }
+
+  /// Up to what reaches the layers that do not spike.
+  void forward_chunk(const PassContext& context, Listing listing, const DropoutDraw* draw, BatchResult& result) {
+    const auto start = Clock::now();
+    std::fill(listed.begin(), listed.end(), 0);
+    for (std::size_t l = 0; l < spiking_layers; ++l)
+      result.layers[l].forward_dense |= forward(l, listing, draw, context);
+    if (membrane_readout()) receive(spiking_layers, context);
+    collect_statistics(context, result);
+    result.forward_seconds += seconds_since(start);
+  }
+
+  void backward_chunk(const PassContext& context, ParameterUpdate* at_once, BatchResult& result) {
+    if (membrane_readout()) {
+      list_sources(spiking_layers, context);
+      output_stage.backward(input_of(spiking_layers), below(spiking_layers),
+                            {at_once, static_cast<int>(layers.size()) - 1}, context);
+    } else {
+      list_active(spiking_layers - 1, context);
+      count_stage.backward(context);
+    }
+    for (std::size_t l = spiking_layers; l-- > 0;) result.layers[l].backward_dense |= backward(l, at_once, context);
+    collect_budgets(result);
+  }
+
+  bool membrane_readout() const { return spiking_layers < layers.size(); }
 
   /// After an update of what they are made from.
   void renew_constants() {
@@ -110,13 +179,9 @@ class Engine::Implementation {
     }
   }
 
-  PassContext context_of(const SpikeBatch& batch) {
-    return {batch.samples, batch.steps, &team, &scratch, &shared, &plan};
-  }
-
   /// Collects the spikes that reach layer l.
-  void receive(std::size_t l, const SpikeBatch& batch) {
-    inputs[l].join_spikes({batch.offsets.data(), batch.ids.data(), batch.neurons}, batch.samples, batch.steps, team);
+  void receive(std::size_t l, const PassContext& context) {
+    inputs[l].join_spikes(data, context.samples, context.steps, team);
   }
   const SpikeRows& input_of(std::size_t l) const { return inputs[l].spikes(); }
   /// Who wants a gradient of layer l; null: nobody.
@@ -126,18 +191,18 @@ class Engine::Implementation {
     return static_cast<double>(events) / (static_cast<double>(rows) * neurons);
   }
 
-  bool forward(std::size_t l, const SpikeBatch& batch, Listing listing, const PassContext& context) {
-    receive(l, batch);
+  bool forward(std::size_t l, Listing listing, const DropoutDraw* draw, const PassContext& context) {
+    receive(l, context);
     const SpikeRows input = input_of(l);
     const bool dense = choose_dense(
         plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
     (dense ? forward_dense : forward_sparse)(layers[l], input, listing, context);
-    send(layers[l], listing, context);
+    send(layers[l], draw, context);
     return dense;
   }
 
-  void send(LayerState& layer, Listing listing, const PassContext& context) {
-    layer.outgoing.begin(context.samples, context.steps, listing == Listing::active ? &dropout : nullptr);
+  void send(LayerState& layer, const DropoutDraw* draw, const PassContext& context) {
+    layer.outgoing.begin(context.samples, context.chunk(), context.recording_steps, draw);
     if (layer.outgoing.changes()) layer.outgoing.send_spikes(layer.spikes, team);
   }
 
@@ -187,85 +252,39 @@ class Engine::Implementation {
       throw InternalError("the batch has another number of labels than of samples");
   }
 
-  /// A spiking last layer: spike counts are what the loss looks at.
-  std::vector<SampleResult> count_readout(const SpikeBatch& batch, const ReadoutLoss& loss, bool train,
-                                          const PassContext& context) {
-    LayerState& last = layers.back();
-    std::vector<SampleResult> results(batch.samples);
-    if (train) prepare_spike_gradient(last);
-    team.for_each(batch.samples, [&](std::size_t sample, int worker) {
-      std::vector<std::uint32_t> counts(last.size(), 0);
-      std::vector<float> gradient(last.size(), 0.0f);
-      const std::size_t row = sample * context.steps;
-      for (std::uint32_t e = last.spikes.offsets[row]; e < last.spikes.offsets[row + context.steps]; ++e)
-        ++counts[last.spikes.ids[e]];
-      results[sample] = loss.evaluate_counts(counts.data(), train ? gradient.data() : nullptr, context.steps,
-                                             last.size(), batch.labels[sample], 1.0 / batch.samples);
-      if (!train) return;
-      const std::uint32_t begin = last.active.offsets[row], end = last.active.offsets[row + context.steps];
-      WorkerScratch& own = scratch[worker];
-      own.partials.reserve_discard(end - begin);
-      for (std::uint32_t e = begin; e < end; ++e) own.partials[e - begin] = gradient[last.active.ids[e]];
-      distribute_to_tiles(last, static_cast<int>(sample), context.steps, own.partials.data(), own);
-    });
-    return results;
-  }
-
-  void collect(const std::vector<SampleResult>& samples, const SpikeBatch& batch, BatchResult& result) {
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      result.loss += samples[i].loss;
-      result.losses.push_back(samples[i].loss);
-      result.decisions.push_back(samples[i].decision);
-      result.undecided_samples.push_back(samples[i].undecided);
-      result.correct += samples[i].decision == batch.labels[i];
-      result.undecided += samples[i].undecided;
-    }
-  }
-
-  void collect_statistics(const PassContext& context, BatchResult& result) {
+  /// Counts what the forward pass of a chunk lists.
+  void collect_statistics(const PassContext& context, BatchResult& result) const {
+    std::uint64_t saved = membrane_readout() ? output_stage.saved_bytes(context) : 0;
     for (std::size_t l = 0; l < layers.size(); ++l) {
-      LayerStatistics& statistics = result.layers[l];
-      const LayerState& layer = layers[l];
-      const double cells = static_cast<double>(context.rows()) * layer.size();
       const bool dense_input = l > spiking_layers;
-      const std::size_t events = dense_input ? context.rows() * layer.inputs() : input_of(l).offsets[context.rows()];
-      statistics.synaptic_operations = events * layer.size();
-      if (!dense_input) result.saved_state_bytes += inputs[l].bytes();
-      if (l >= spiking_layers) continue;
-      statistics.spikes = layer.spikes.ids.size();
-      if (layer.recurrent()) statistics.synaptic_operations += statistics.spikes * layer.size();
-      for (const TileTrace& trace : layer.traces) statistics.active += trace.active_start.back();
-      statistics.activity = static_cast<double>(statistics.spikes) / cells;
-      statistics.active_fraction = static_cast<double>(statistics.active) / cells;
-      for (const TileTrace& trace : layer.traces) {
-        statistics.spike_counts.insert(statistics.spike_counts.end(), trace.spike_counts.begin(),
-                                       trace.spike_counts.end());
-        result.saved_state_bytes += trace.bytes();
-      }
-      statistics.spike_counts.resize(layer.size());
-      result.saved_state_bytes += layer.spikes.bytes() + layer.outgoing.bytes();
+      const std::size_t events =
+          dense_input ? context.rows() * layers[l].inputs() : input_of(l).offsets[context.rows()];
+      result.layers[l].synaptic_operations += events * layers[l].size();
+      if (!dense_input) saved += inputs[l].bytes();
+      saved += layers[l].carried.bytes();
+      if (l < spiking_layers) saved += count_spikes(layers[l], result.layers[l]);
     }
-    if (spiking_layers < layers.size()) result.saved_state_bytes += output_stage.saved_bytes(context);
+    result.saved_state_bytes = std::max(result.saved_state_bytes, saved);
   }
 
   /// What budgets dropped, once the active sets have gone out, too.
   void collect_budgets(BatchResult& result) const {
     for (std::size_t l = 0; l < spiking_layers; ++l) {
-      if (layers[l].spec().spike_budget > 0) result.layers[l].budget = layers[l].outgoing.budget();
+      if (layers[l].spec().spike_budget > 0) result.layers[l].budget += layers[l].outgoing.budget();
     }
   }
 
   /// Sets every neuron's dRegulariser/ds and returns the regularisers' sum: weight * mean_j max(0, lower - r_j)^2,
   /// weight * mean_j max(0, r_j - upper)^2, and cost * mean_j r_j.
-  double set_rate_gradients(const PassContext& context) {
+  double set_rate_gradients(const BatchResult& result, std::size_t recorded_rows) {
     double total = 0.0;
     for (std::size_t l = 0; l < spiking_layers; ++l) {
       LayerState& layer = layers[l];
       const LayerSpec& spec = layer.spec();
-      const double rows = static_cast<double>(context.rows());
+      const auto rows = static_cast<double>(recorded_rows);
       for (int neuron = 0; neuron < layer.size(); ++neuron) {
         const int tile = neuron / layer.width(), column = neuron % layer.width();
-        const double rate = layer.traces[tile].spike_counts[column] / rows;
+        const double rate = result.layers[l].spike_counts[neuron] / rows;
         const double below = std::max(0.0, spec.rate_lower - rate), above = std::max(0.0, rate - spec.rate_upper);
         total +=
             (spec.rate_lower_weight * below * below + spec.rate_upper_weight * above * above + rate_costs[l] * rate) /
@@ -278,67 +297,25 @@ class Engine::Implementation {
     return total;
   }
 
-  /// A tile's kept gradients that belong to parameters, and their lengths.
-  static std::vector<std::pair<float*, std::size_t>> gradients_of(LayerState& layer, int tile) {
-    std::vector<std::pair<float*, std::size_t>> gradients;
-    float* const of_kind[] = {layer.kept_gradient(tile), layer.kept_recurrent_gradient(tile),
-                              layer.bias_gradient(tile)};
-    for (const ParameterKind kind : kParameterKinds) {
-      if (!has_parameter(layer.spec(), kind)) continue;
-      const bool of_neurons = kind >= ParameterKind::decay;
-      gradients.emplace_back(of_neurons ? layer.neuron_gradient(kind, tile) : of_kind[static_cast<int>(kind)],
-                             layer.block_floats(kind));
+  LayerCounts count(const SpikeBatch& batch, std::size_t which) {
+    check(batch);
+    LayerCounts result;
+    LayerState& layer = layers.at(which);
+    result.received.assign(layer.inputs(), 0);
+    const std::vector<StepRange> chunks = chunks_of(batch.steps);
+    begin_recordings(batch.samples, chunks.size() == 1);
+    for (const StepRange& chunk : chunks) {
+      const PassContext context = begin_chunk(batch, chunk);
+      for (std::size_t l = 0; l < which; ++l) forward(l, Listing::spikes_only, nullptr, context);
+      receive(which, context);
+      const SpikeRows input = input_of(which);
+      for (std::uint32_t e = 0; e < input.offsets[context.rows()]; ++e) ++result.received[input.ids[e]];
+      forward_sparse(layer, input, Listing::spikes_only, context);
+      result.activity += static_cast<double>(layer.spikes.ids.size());
+      if (chunks.size() > 1) carry_on(which + 1, context);
     }
-    return gradients;
-  }
-
-  /// The norm over all parameters is summed in double, tile by tile in order; then every tile is scaled and updated by
-  /// its owner.
-  void clip_and_update(ParameterUpdate& update, double gradient_clip) {
-    double sum_of_squares = 0.0;
-    for (LayerState& layer : layers) {
-      std::vector<double> parts(layer.tiles());
-      team.for_each(layer.tiles(), [&](std::size_t t, int) {
-        const int tile = static_cast<int>(t);
-        for (const auto& [gradient, count] : gradients_of(layer, tile)) {
-          for (std::size_t i = 0; i < count; ++i) parts[t] += static_cast<double>(gradient[i]) * gradient[i];
-        }
-      });
-      for (const double part : parts) sum_of_squares += part;
-    }
-    const double norm = std::sqrt(sum_of_squares);
-    const float scale = norm > gradient_clip ? static_cast<float>(gradient_clip / norm) : 1.0f;
-    update_all(update, scale);
-  }
-
-  /// Every tile's kept gradients are scaled and applied by its owner.
-  void update_all(ParameterUpdate& update, float scale = 1.0f) {
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      LayerState& layer = layers[l];
-      kept_gradients(layer, 0);  // allocated before the workers need it
-      team.run([&](int worker) {
-        for (int tile = 0; tile < layer.tiles(); ++tile) {
-          if (layer.owner(tile) != worker) continue;
-          for (const auto& [gradient, count] : gradients_of(layer, tile)) scale_by(scale, gradient, count);
-          update_tile(layer, tile, kept_gradients(layer, tile), {&update, static_cast<int>(l)}, scratch[worker]);
-        }
-      });
-    }
-    renew_constants();
-  }
-
-  void export_gradient(Parameters& gradient) {
-    gradient.layers.clear();
-    for (LayerState& layer : layers) {
-      LayerParameters& out = gradient.layers.emplace_back();
-      for (std::size_t i = 0; const ParameterKind kind : kParameterKinds) {
-        if (!has_parameter(layer.spec(), kind)) continue;
-        std::vector<const float*> blocks;
-        for (int tile = 0; tile < layer.tiles(); ++tile) blocks.push_back(gradients_of(layer, tile)[i].first);
-        out.of(kind) = layer.to_canonical(kind, blocks);
-        ++i;
-      }
-    }
+    result.activity /= static_cast<double>(batch.rows()) * layer.size();
+    return result;
   }
 
   /// Layers up to `which` forward, as far as they are needed for what is asked of it.
@@ -346,24 +323,25 @@ class Engine::Implementation {
     check(batch);
     LayerRecord result;
     LayerState& layer = layers.at(which);
-    const PassContext context = context_of(batch);
+    begin_recordings(batch.samples, true);
+    const PassContext context = begin_chunk(batch, {0, batch.steps});
     const std::size_t fed_by_spikes = std::min<std::size_t>(which, spiking_layers);
-    for (std::size_t l = 0; l < fed_by_spikes; ++l) forward(l, batch, Listing::spikes_only, context);
-    receive(fed_by_spikes, batch);
+    for (std::size_t l = 0; l < fed_by_spikes; ++l) forward(l, Listing::spikes_only, nullptr, context);
+    receive(fed_by_spikes, context);
     if (!layer.spec().spiking()) {
       if (spikes) throw InternalError("layer " + layer.spec().name + " does not spike");
       const SpikeRows input = input_of(fed_by_spikes);
       const bool on_spikes = static_cast<std::size_t>(which) == spiking_layers;
       if (membrane)
         result.membrane = on_spikes ? forward_membranes(layer, input, input_current, context)
-                                    : linear_membranes(output_stage, layer, input, batch, context);
+                                    : linear_membranes(output_stage, layer, input, context);
       return result;
     }
     const bool list_all = membrane && !input_current;
     if (spikes || list_all) {
       const Listing listing = list_all ? Listing::everything : Listing::spikes_only;
       forward_sparse(layer, input_of(which), listing, context);
-      send(layer, listing, context);
+      send(layer, nullptr, context);
     }
     if (spikes) result.spikes = recorded_spikes(layer, batch);
     if (list_all) result.membrane = recorded_membranes(layer, context);
@@ -380,12 +358,15 @@ class Engine::Implementation {
   std::vector<WorkerScratch> scratch;
   SharedScratch shared;
   OutputStage output_stage;
+  CountStage count_stage;
+  KeptGradients kept;
   std::vector<SpikeLists> spare_active;
   std::vector<std::uint8_t> listed;  // per layer: its active set has been listed in this batch
   std::vector<double> rate_costs;    // per layer
   DropoutDraw dropout;
-  int last_samples = 0;  // of the last batch
-  int last_steps = 0;
+  SpikeRows data;            // of the chunk at hand
+  SpikeBatch chunk_data;     // where it is not the whole batch
+  PassContext last_context;  // of the last chunk
 
  private:
   LayerState& make_layers() {
@@ -479,6 +460,8 @@ BatchResult Engine::evaluate(const SpikeBatch& batch, const ReadoutLoss& loss) {
   return implementation_->step(batch, loss, false, nullptr, 0.0);
 }
 
+LayerCounts Engine::count(const SpikeBatch& batch, int layer) { return implementation_->count(batch, layer); }
+
 LayerRecord Engine::record(const SpikeBatch& batch, int layer, bool spikes, bool membrane, bool input_current) {
   return implementation_->record(batch, layer, spikes, membrane, input_current);
 }
@@ -488,11 +471,14 @@ BatchResult Engine::train_step(const SpikeBatch& batch, const ReadoutLoss& loss,
   return implementation_->step(batch, loss, true, &update, gradient_clip);
 }
 
-void Engine::update_parameters(ParameterUpdate& update) { implementation_->update_all(update); }
+void Engine::update_parameters(ParameterUpdate& update) {
+  implementation_->kept.update_all(update);
+  implementation_->renew_constants();
+}
 
 BatchResult Engine::gradient(const SpikeBatch& batch, const ReadoutLoss& loss, Parameters& gradient) {
   BatchResult result = implementation_->step(batch, loss, true, nullptr, 0.0);
-  implementation_->export_gradient(gradient);
+  implementation_->kept.write_to(gradient);
   return result;
 }
 
@@ -500,13 +486,10 @@ const SpikeLists& Engine::spikes(int layer) const { return implementation_->laye
 
 SpikeRows Engine::sent_spikes(int layer) const { return implementation_->layers.at(layer).sent_spikes(); }
 
-SpikeRows Engine::received_spikes(int layer) const { return implementation_->inputs.at(layer).spikes(); }
-
 SpikeLists Engine::active(int layer) {
   Implementation& self = *implementation_;
   SpikeLists lists;
-  merge_active(self.layers.at(layer),
-               {self.last_samples, self.last_steps, &self.team, &self.scratch, &self.shared, &self.plan}, lists);
+  merge_active(self.layers.at(layer), self.last_context, lists);
   return lists;
 }
 

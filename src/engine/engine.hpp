@@ -46,7 +46,8 @@ struct LayerStatistics {
   std::uint64_t active = 0;
   std::uint64_t synaptic_operations = 0;    // input events, and own ones that come back, times outputs of the layer
   std::vector<std::uint32_t> spike_counts;  // per neuron of a spiking layer: spikes in the batch
-  bool forward_dense = false;               // how the layer was computed in this batch
+  std::vector<std::uint8_t> were_active;    // of a layer with rescue_active, per neuron: 1 if it was in the active set
+  bool forward_dense = false;               // how the layer was computed in this batch; of chunks, in any
   bool backward_dense = false;
   BudgetCounts budget;  // of a layer with a spike_budget
 };
@@ -64,13 +65,20 @@ struct BatchResult {
   double backward_seconds = 0.0;
   double update_seconds = 0.0;  // the optimiser's share where it runs as a pass of its own (gradient clipping), else
                                 // measured inside the backward pass
-  std::uint64_t saved_state_bytes = 0;  // what was kept from the forward pass for the backward pass
+  std::uint64_t saved_state_bytes = 0;  // what was kept from the forward pass for the backward pass; of chunks, the
+                                        // most, with the outputs of all
 };
 
 /// Spike or membrane record of one layer: `spikes` as a SpikeBatch; `membrane` (samples, steps, neurons) floats.
 struct LayerRecord {
   SpikeBatch spikes;
   std::vector<float> membrane;
+};
+
+/// What a forward pass counts of a spiking layer.
+struct LayerCounts {
+  std::vector<std::uint32_t> received;  // spikes from each of the neurons that the layer's weights come from
+  double activity = 0.0;                // spikes of the layer per neuron, step and sample
 };
 
 class Engine {
@@ -108,9 +116,10 @@ class Engine {
 
   /// Forward pass and loss; nothing is kept.
   BatchResult evaluate(const SpikeBatch& batch, const ReadoutLoss& loss);
-  /// Forward pass of layers up to and including `layer`, recording it. For initialisation from data, and for `eval
-  /// --record`. With `input_current`, `membrane` holds the layer's input k (W s + b) instead,
-  /// without what comes back from the layer itself.
+  /// Forward pass of layers up to and including `layer`, which spikes, for initialisation from data.
+  LayerCounts count(const SpikeBatch& batch, int layer);
+  /// The same of any layer, recording it: whole recordings, also where gradients are truncated. With `input_current`,
+  /// `membrane` holds the layer's input k (W s + b) instead, without what comes back from the layer itself.
   LayerRecord record(const SpikeBatch& batch, int layer, bool spikes, bool membrane, bool input_current = false);
   /// One training step: forward, loss, backward; `update` is applied last. With `gradient_clip` > 0 the gradient is
   /// scaled to at most that global norm.
@@ -122,13 +131,12 @@ class Engine {
   /// The gradient of the mean loss in canonical order, without an update (tests, reports).
   BatchResult gradient(const SpikeBatch& batch, const ReadoutLoss& loss, Parameters& gradient);
 
-  /// Spikes and active sets of a spiking layer in the last batch (active: of a training batch), for tests.
+  /// Spikes and active sets of a spiking layer in the last batch, or its last chunk (active: of a training batch), for
+  /// tests.
   const SpikeLists& spikes(int layer) const;
   SpikeLists active(int layer);
   /// What of the former reached the layer above; after record(), what would.
   SpikeRows sent_spikes(int layer) const;
-  /// What a layer that is fed by spikes received in the last batch or record.
-  SpikeRows received_spikes(int layer) const;
 
  private:
   class Implementation;

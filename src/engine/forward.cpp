@@ -5,14 +5,14 @@
 namespace spikeloom {
 
 void forward_sample(const LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int steps,
-                    WorkerScratch& scratch, TileTrace& trace) {
+                    WorkerScratch& scratch, TileTrace& trace, float* carry) {
   const int width = layer.width();
   const std::size_t room = static_cast<std::size_t>(steps) * width;
   scratch.codes.reserve_discard(room);
   scratch.membranes.reserve_discard(room);
   const std::size_t samples_before = trace.entry_start.size() - 1;
   const kernels::TraceOut out{trace.counts.data() + samples_before * steps, scratch.codes.data(),
-                              scratch.membranes.data()};
+                              scratch.membranes.data(), carry};
   const std::size_t entries = layer.kernels().forward(width, input, layer.constants(tile, listing), steps, out);
   append_entries(layer, tile, listing, scratch.codes.data(), scratch.membranes.data(), entries, trace);
 }
@@ -86,9 +86,8 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
       trace.clear(share.first == 0 ? context.rows() : static_cast<std::size_t>(samples.size()) * context.steps,
                   layer.width());
       for (int sample = samples.first; sample < samples.last; ++sample) {
-        const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
-        forward_sample(layer, share.tile, layer.input_of(share.tile, input, first_row), listing, context.steps,
-                       (*context.scratch)[worker], trace);
+        forward_sample(layer, share.tile, layer.input_of_sample(share.tile, input, sample, context.steps), listing,
+                       context.steps, (*context.scratch)[worker], trace, layer.carried.after(share.tile, sample));
       }
     }
   });

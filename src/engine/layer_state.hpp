@@ -8,6 +8,7 @@
 
 #include <spikeloom/network.hpp>
 #include "core/aligned_buffer.hpp"
+#include "engine/carried_state.hpp"
 #include "engine/outgoing.hpp"
 #include "engine/spike_lists.hpp"
 #include "kernels/kernels.hpp"
@@ -70,7 +71,7 @@ class LayerState {
   const kernels::Bf16Pair* half_weights(int tile) const {
     return half_rows_ ? half_weights_.data() + tile * tile_floats() / 2 : nullptr;
   }
-  /// What reaches a tile from the row (sample, step) `first_row` of the layer's input on.
+  /// What reaches a tile from the row (sample, step) `first_row` of the layer's input on, with neurons at rest.
   kernels::TileInput input_of(int tile, const SpikeRows& input, std::size_t first_row) const {
     return {.weights = weights(tile),
             .bias = bias(tile),
@@ -78,6 +79,12 @@ class LayerState {
             .ids = input.ids,
             .half_weights = half_weights(tile),
             .spike_value = input.value};
+  }
+  /// The same of a sample, with what its neurons carry from the chunk before.
+  kernels::TileInput input_of_sample(int tile, const SpikeRows& input, int sample, int steps) const {
+    kernels::TileInput from = input_of(tile, input, static_cast<std::size_t>(sample) * steps);
+    from.carried = carried.before(tile, sample);
+    return from;
   }
   /// Makes the copy of `count` rows of the tile's weights from the input `first` on, once the weights have changed.
   void round_weights(int tile, int first, int count);
@@ -119,6 +126,7 @@ class LayerState {
   const kernels::SpikingKernels& kernels() const { return *kernels_; }
   /// Numbers that its neurons hand on from step to step; 1 where they do not spike.
   int states() const { return kernels_ ? kernels_->states : 1; }
+  std::size_t state_floats() const { return static_cast<std::size_t>(states()) * width_; }
   kernels::TileConstants constants(int tile, Listing listing = Listing::active) const;
   /// Thresholds of the tile's neurons; `same_threshold` if all of the layer are equal.
   const float* thresholds(int tile) const { return column(NeuronConstant::threshold).data() + tile * width_; }
@@ -137,6 +145,7 @@ class LayerState {
   SpikeLists spikes;                   // of the batch, all tiles
   SpikeLists active;                   // likewise; only while the layer above is in its backward pass
   Outgoing outgoing;                   // what of the two reaches the layer above, where it is not all of it
+  CarriedState carried;                // from one chunk of the batch to the next
 
   /// What the layer above receives, and where it computes dLoss/ds.
   SpikeRows sent_spikes() const;

@@ -9,11 +9,6 @@
 namespace spikeloom {
 namespace {
 
-/// The ids of one (sample, step).
-std::span<const std::uint32_t> row_of(const SpikeLists& lists, std::size_t row) {
-  return std::span(lists.ids).subspan(lists.offsets[row], lists.offsets[row + 1] - lists.offsets[row]);
-}
-
 /// Goes along an ascending list with ids that ascend, too: whether it holds them.
 class Follower {
  public:
@@ -43,15 +38,18 @@ void Outgoing::set_delays(const std::vector<float>& delays) {
   delays_ = spec_->delayed() ? delays : std::vector<float>();
 }
 
-void Outgoing::begin(int samples, int steps, const DropoutDraw* dropout) {
+void Outgoing::begin(int samples, StepRange steps, int recording_steps, const DropoutDraw* dropout) {
   samples_ = samples;
-  steps_ = steps;
+  steps_ = steps.size();
+  first_step_ = steps.first;
+  recording_steps_ = recording_steps;
+  if (first_step_ == 0) under_way_.assign(delays_.empty() ? 0 : samples, {});
   budget_ = {};
   dropout_.reset();
   value_ = 1.0F;
   if (dropout && spec_->dropout > 0.0) {
     dropout_.emplace(dropout->seed, "dropout/" + spec_->name, dropout->step);
-    first_row_ = dropout->first_sample * static_cast<std::uint64_t>(steps);
+    first_sample_ = dropout->first_sample;
     dropped_below_ = static_cast<std::uint64_t>(std::ceil(spec_->dropout * 0x1p32));
     value_ = static_cast<float>(1.0 / (1.0 - spec_->dropout));
   }
@@ -72,7 +70,7 @@ void Outgoing::send_spikes(const SpikeLists& own, WorkerTeam& team) {
   count_budget();
   if (delays_.empty()) return join(team, spikes_, nullptr);
   join(team, kept_, nullptr);
-  team.for_each(samples_, [&](std::size_t sample, int) { delay(entries_[sample]); });
+  team.for_each(samples_, [&](std::size_t sample, int) { delay(entries_[sample], &under_way_[sample]); });
   join(team, spikes_, nullptr);
 }
 
@@ -80,7 +78,7 @@ void Outgoing::send_active(const SpikeLists& own_spikes, const SpikeLists& own_a
   team.for_each(samples_, [&](std::size_t sample, int) {
     entries_[sample].clear();
     choose_active(static_cast<int>(sample), own_spikes, own_active, entries_[sample]);
-    if (!delays_.empty()) delay(entries_[sample]);
+    if (!delays_.empty()) delay(entries_[sample], nullptr);
   });
   count_budget();
   join(team, active_, &sources_);
@@ -88,10 +86,9 @@ void Outgoing::send_active(const SpikeLists& own_spikes, const SpikeLists& own_a
 
 void Outgoing::choose_spikes(int sample, const SpikeLists& own, SampleEntries& out) const {
   for (int step = 0; step < steps_; ++step) {
-    const std::size_t row = static_cast<std::size_t>(sample) * steps_ + step;
     std::size_t left = room();
-    for (const std::uint32_t id : row_of(own, row)) {
-      if (leaves_out(row, id)) continue;
+    for (const std::uint32_t id : row_of(own, static_cast<std::size_t>(sample) * steps_ + step)) {
+      if (leaves_out(sample, step, id)) continue;
       ++out.budget.spikes;
       if (left == 0) {
         ++out.budget.dropped_spikes;
@@ -117,7 +114,7 @@ void Outgoing::choose_active(int sample, const SpikeLists& own_spikes, const Spi
         if (kept.holds(id)) out.add(id, e);
         continue;
       }
-      if (leaves_out(row, id)) continue;
+      if (leaves_out(sample, step, id)) continue;
       ++out.budget.gradients;
       if (left == 0) {
         ++out.budget.dropped_gradients;
@@ -130,27 +127,36 @@ void Outgoing::choose_active(int sample, const SpikeLists& own_spikes, const Spi
   }
 }
 
-void Outgoing::delay(SampleEntries& entries) const {
-  const auto steps = static_cast<std::size_t>(steps_);
+void Outgoing::delay(SampleEntries& entries, std::vector<Arrival>* under_way) const {
+  const auto steps = static_cast<std::size_t>(steps_), left = static_cast<std::size_t>(recording_steps_ - first_step_);
   // places[t + 1] counts what arrives at step t, then becomes the place of its next entry, and ends as that of step t
   // + 1.
   std::vector<std::uint32_t> places(steps + 1, 0);
+  const std::span<const Arrival> arriving =
+      under_way ? std::span<const Arrival>(*under_way) : std::span<const Arrival>();
   const auto for_each_arrival = [&](auto visit) {
+    for (const Arrival& arrival : arriving) visit(arrival.id, 0U, arrival.step);
     std::size_t entry = 0;
     for (std::size_t step = 0; step < steps; ++step) {
-      for (; entry < entries.ends[step]; ++entry) {
-        const std::size_t at = step + static_cast<std::size_t>(delays_[entries.ids[entry]]);
-        if (at < steps) visit(entry, at);
-      }
+      for (; entry < entries.ends[step]; ++entry)
+        visit(entries.ids[entry], entries.sources[entry], step + static_cast<std::size_t>(delays_[entries.ids[entry]]));
     }
   };
-  for_each_arrival([&](std::size_t, std::size_t at) { ++places[at + 1]; });
+  for_each_arrival([&](std::uint32_t, std::uint32_t, std::size_t at) {
+    if (at < steps) ++places[at + 1];
+  });
   std::uint32_t place = 0;
   for (std::size_t step = 1; step <= steps; ++step) place += std::exchange(places[step], place);
   entries.arrivals.resize(place);
-  for_each_arrival([&](std::size_t entry, std::size_t at) {
-    entries.arrivals[places[at + 1]++] = std::uint64_t{entries.ids[entry]} << 32 | entries.sources[entry];
+  std::vector<Arrival> later;
+  for_each_arrival([&](std::uint32_t id, std::uint32_t source, std::size_t at) {
+    if (at < steps) {
+      entries.arrivals[places[at + 1]++] = std::uint64_t{id} << 32 | source;
+    } else if (under_way && at < left) {
+      later.push_back({at - steps, id});
+    }
   });
+  if (under_way) *under_way = std::move(later);
   for (std::size_t step = 0; step < steps; ++step) {
     // A neuron arrives at most once in a step: ids differ, and their order is the whole order.
     std::sort(entries.arrivals.begin() + places[step], entries.arrivals.begin() + places[step + 1]);
@@ -164,14 +170,16 @@ void Outgoing::delay(SampleEntries& entries) const {
   }
 }
 
+BudgetCounts& BudgetCounts::operator+=(const BudgetCounts& other) {
+  spikes += other.spikes;
+  dropped_spikes += other.dropped_spikes;
+  gradients += other.gradients;
+  dropped_gradients += other.dropped_gradients;
+  return *this;
+}
+
 void Outgoing::count_budget() {
-  for (int sample = 0; sample < samples_; ++sample) {
-    const BudgetCounts& counts = entries_[sample].budget;
-    budget_.spikes += counts.spikes;
-    budget_.dropped_spikes += counts.dropped_spikes;
-    budget_.gradients += counts.gradients;
-    budget_.dropped_gradients += counts.dropped_gradients;
-  }
+  for (int sample = 0; sample < samples_; ++sample) budget_ += entries_[sample].budget;
 }
 
 void Outgoing::join(WorkerTeam& team, SpikeLists& lists, std::vector<std::uint32_t>* sources) {

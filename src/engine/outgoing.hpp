@@ -12,6 +12,8 @@
 //
 // An active neuron that is dropped or lost gets no gradient from above. A layer without such a setting sends its own
 // lists, and nothing here costs anything.
+//
+// A recording may come in chunks: then a spike may arrive in a later one, and its neuron gets no gradient for it.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +35,13 @@ struct BudgetCounts {
   std::uint64_t gradients =
       0;  // neurons that are active but did not spike, likewise; 0 where only the forward pass ran
   std::uint64_t dropped_gradients = 0;
+
+  BudgetCounts& operator+=(const BudgetCounts& other);
 };
 
 /// What the dropout of a training batch is drawn from: it leaves out neuron j at step t of sample n if word
-/// ((first_sample + n) T + t) N + j of the stream "dropout/<layer>" of `seed`, repetition `step`, is below p 2^32.
+/// ((first_sample + n) T + t) N + j (T steps of the recording) of the stream "dropout/<layer>" of `seed`, repetition
+/// `step`, is below p 2^32.
 struct DropoutDraw {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;          // the number of the update
@@ -51,8 +56,9 @@ class Outgoing {
   void set_delays(const std::vector<float>& delays);
   const std::vector<float>& delays() const { return delays_; }
 
-  /// Starts a batch of so many samples and steps; `dropout` is null in evaluation.
-  void begin(int samples, int steps, const DropoutDraw* dropout);
+  /// Starts a batch of so many samples, or, past the first step, its next chunk: these steps of a recording;
+  /// `dropout` is null in evaluation.
+  void begin(int samples, StepRange steps, int recording_steps, const DropoutDraw* dropout);
   /// Whether the lists of this batch differ from the layer's own. Only then the rest may be used.
   bool changes() const { return changes_; }
 
@@ -85,15 +91,23 @@ class Outgoing {
     void end_step() { ends.push_back(static_cast<std::uint32_t>(ids.size())); }
   };
 
+  /// A spike on its way to a later chunk, and the step of that at which it arrives, counted from the next one's first.
+  struct Arrival {
+    std::size_t step;
+    std::uint32_t id;
+  };
+
   /// Whether dropout leaves a neuron out: of the spikes as of the active neurons.
-  bool leaves_out(std::size_t row, std::uint32_t id) const {
-    return dropout_ &&
-           dropout_->bits_at((first_row_ + row) * static_cast<std::uint64_t>(spec_->size) + id) < dropped_below_;
+  bool leaves_out(int sample, int step, std::uint32_t id) const {
+    if (!dropout_) return false;
+    const std::uint64_t row = (first_sample_ + sample) * recording_steps_ + first_step_ + step;
+    return dropout_->bits_at(row * static_cast<std::uint64_t>(spec_->size) + id) < dropped_below_;
   }
   std::size_t room() const;
   void choose_spikes(int sample, const SpikeLists& own, SampleEntries& out) const;
   void choose_active(int sample, const SpikeLists& own_spikes, const SpikeLists& own_active, SampleEntries& out) const;
-  void delay(SampleEntries& entries) const;
+  /// With `under_way`, spikes: those of earlier chunks arrive, too, and those of this one may go on.
+  void delay(SampleEntries& entries, std::vector<Arrival>* under_way) const;
   void join(WorkerTeam& team, SpikeLists& lists, std::vector<std::uint32_t>* sources);
   void count_budget();
 
@@ -101,12 +115,15 @@ class Outgoing {
   bool changes_ = false;
   int samples_ = 0;
   int steps_ = 0;
+  int first_step_ = 0;
+  int recording_steps_ = 0;
   std::optional<RandomStream> dropout_;  // none: nothing is left out
   std::uint64_t dropped_below_ = 0;
-  std::uint64_t first_row_ = 0;
+  std::uint64_t first_sample_ = 0;
   float value_ = 1.0F;
   std::vector<float> delays_;
-  SpikeLists kept_;  // spikes before their delay, if there is one
+  std::vector<std::vector<Arrival>> under_way_;  // per sample, if there is a delay
+  SpikeLists kept_;                              // spikes before their delay, if there is one
   SpikeLists spikes_;
   SpikeLists active_;
   std::vector<std::uint32_t> sources_;  // of each entry of active_: its place in the layer's own active list

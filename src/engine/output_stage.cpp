@@ -4,14 +4,31 @@
 
 namespace spikeloom {
 
+void OutputStage::forward(const SpikeRows& input, const PassContext& context) {
+  if (context.first_step == 0) {
+    chunks_.clear();
+    trace_.reserve_discard(static_cast<std::size_t>(context.samples) * context.recording_steps * last_->stride());
+  }
+  chunks_.push_back(context.chunk());
+  context.team->for_each(context.samples, [&](std::size_t sample, int worker) {
+    forward_sample(input, static_cast<int>(sample), context, (*context.scratch)[worker]);
+  });
+}
+
+float* OutputStage::rows_of(StepRange chunk, int sample, const PassContext& context) {
+  return trace_.data() +
+         (static_cast<std::size_t>(context.samples) * chunk.first + static_cast<std::size_t>(sample) * chunk.size()) *
+             last_->stride();
+}
+
 void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassContext& context,
                                  WorkerScratch& scratch) {
-  const std::size_t first_row = static_cast<std::size_t>(sample) * context.steps;
-  float* out = trace_.data() + first_row * last_->stride();
+  float* out = rows_of(context.chunk(), sample, context);
   const auto forward_tiles = [&](LayerState& layer, float* membranes) {
     for (int tile = 0; tile < layer.tiles(); ++tile) {
-      kernels::forward_membrane(layer.width(), layer.input_of(tile, input, first_row), layer.constants(tile),
-                                context.steps, membranes + tile * layer.width(), layer.stride());
+      kernels::forward_membrane(layer.width(), layer.input_of_sample(tile, input, sample, context.steps),
+                                layer.constants(tile), context.steps, membranes + tile * layer.width(), layer.stride(),
+                                layer.carried.after(tile, sample));
     }
   };
   if (!hidden_) return forward_tiles(*last_, out);
@@ -33,57 +50,53 @@ void OutputStage::forward_sample(const SpikeRows& input, int sample, const PassC
   }
 }
 
-std::vector<SampleResult> OutputStage::run(const SpikeRows& input, InputSources* below, const std::vector<int>& labels,
-                                           const ReadoutLoss& loss, bool train, const UpdateRule& rule,
-                                           const PassContext& context) {
+std::vector<SampleResult> OutputStage::evaluate(const std::vector<int>& labels, const ReadoutLoss& loss, bool train,
+                                                const PassContext& context) {
   const int stride = last_->stride();
-  const std::size_t sample_floats = static_cast<std::size_t>(context.steps) * stride;
+  const std::size_t sample_floats = static_cast<std::size_t>(context.recording_steps) * stride;
   std::vector<SampleResult> results(context.samples);
-  trace_.reserve_discard(context.rows() * stride);
-  bias_gradients_.reserve_discard(static_cast<std::size_t>(context.samples) * stride);
-  InputSources* spiking_below = train && !hidden_ ? below : nullptr;
-  if (spiking_below) spiking_below->prepare_gradient();
-
   context.team->for_each(context.samples, [&](std::size_t s, int worker) {
     const int sample = static_cast<int>(s);
     WorkerScratch& scratch = (*context.scratch)[worker];
-    float* rows = trace_.data() + sample * sample_floats;
-    forward_sample(input, sample, context, scratch);
+    scratch.outputs.reserve_discard(sample_floats);
+    for (const StepRange& chunk : chunks_) {
+      std::copy_n(rows_of(chunk, sample, context), static_cast<std::size_t>(chunk.size()) * stride,
+                  scratch.outputs.data() + static_cast<std::size_t>(chunk.first) * stride);
+    }
     float* gradient = nullptr;
     if (train) {
       scratch.output_gradient.reserve_discard(sample_floats);
       gradient = scratch.output_gradient.data();
       std::fill_n(gradient, sample_floats, 0.0f);
     }
-    results[sample] = loss.evaluate_membrane(rows, gradient, context.steps, last_->size(), stride, labels[sample],
-                                             1.0 / context.samples);
-    if (!train) return;
+    results[sample] = loss.evaluate_membrane(scratch.outputs.data(), gradient, context.recording_steps, last_->size(),
+                                             stride, labels[sample], 1.0 / context.samples);
+    for (std::size_t i = 0; train && i < chunks_.size(); ++i) {
+      std::copy_n(gradient + static_cast<std::size_t>(chunks_[i].first) * stride,
+                  static_cast<std::size_t>(chunks_[i].size()) * stride, rows_of(chunks_[i], sample, context));
+    }
+  });
+  return results;
+}
 
-    std::copy_n(gradient, sample_floats, rows);
+void OutputStage::backward(const SpikeRows& input, InputSources* below, const UpdateRule& rule,
+                           const PassContext& context) {
+  const int stride = last_->stride();
+  bias_gradients_.reserve_discard(static_cast<std::size_t>(context.samples) * stride);
+  InputSources* spiking_below = hidden_ ? nullptr : below;
+  if (spiking_below) spiking_below->prepare_gradient();
+  context.team->for_each(context.samples, [&](std::size_t s, int worker) {
+    const int sample = static_cast<int>(s);
+    WorkerScratch& scratch = (*context.scratch)[worker];
+    float* rows = rows_of(context.chunk(), sample, context);
     float* bias_gradient = bias_gradients_.data() + static_cast<std::ptrdiff_t>(sample) * stride;
     std::fill_n(bias_gradient, stride, 0.0f);
     for (int tile = 0; tile < last_->tiles(); ++tile) {
       kernels::backward_membrane(last_->width(), last_->constants(tile), context.steps, rows + tile * last_->width(),
                                  stride, bias_gradient + tile * last_->width());
     }
-    if (!spiking_below) return;
-    const SpikeLists& active = spiking_below->active();
-    const std::uint32_t* offsets = active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
-    const std::size_t events = offsets[context.steps] - offsets[0];
-    scratch.partials.reserve_discard(events * (last_->tiles() + 1));
-    float* sum = scratch.partials.data() + events * last_->tiles();
-    std::vector<const float*> parts;
-    for (int tile = 0; tile < last_->tiles(); ++tile) {
-      float* part = scratch.partials.data() + events * tile;
-      kernels::input_gradient(last_->width(), last_->weights(tile), rows + tile * last_->width(), stride, context.steps,
-                              offsets, active.ids.data(), part);
-      parts.push_back(part);
-    }
-    kernels::add_in_order(parts, events, sum);
-    spiking_below->distribute(sample, context.steps, sum, scratch);
+    if (spiking_below) give_gradient(rows, *spiking_below, sample, context, scratch);
   });
-
-  if (!train) return results;
   for (int c = 0; c < stride; ++c) {
     double sum = 0.0;  // residuals of right and wrong classes cancel
     for (int sample = 0; sample < context.samples; ++sample)
@@ -95,7 +108,24 @@ std::vector<SampleResult> OutputStage::run(const SpikeRows& input, InputSources*
   } else {
     weight_gradients(input, rule, context);
   }
-  return results;
+}
+
+void OutputStage::give_gradient(const float* rows, const InputSources& below, int sample, const PassContext& context,
+                                WorkerScratch& scratch) const {
+  const SpikeLists& active = below.active();
+  const std::uint32_t* offsets = active.offsets.data() + static_cast<std::size_t>(sample) * context.steps;
+  const std::size_t events = offsets[context.steps] - offsets[0];
+  scratch.partials.reserve_discard(events * (last_->tiles() + 1));
+  float* sum = scratch.partials.data() + events * last_->tiles();
+  std::vector<const float*> parts;
+  for (int tile = 0; tile < last_->tiles(); ++tile) {
+    float* part = scratch.partials.data() + events * tile;
+    kernels::input_gradient(last_->width(), last_->weights(tile), rows + tile * last_->width(), last_->stride(),
+                            context.steps, offsets, active.ids.data(), part);
+    parts.push_back(part);
+  }
+  kernels::add_in_order(parts, events, sum);
+  below.distribute(sample, context.steps, sum, scratch);
 }
 
 void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rule, const PassContext& context) {
@@ -112,9 +142,7 @@ void OutputStage::weight_gradients(const SpikeRows& input, const UpdateRule& rul
     for (int tile = 0; tile < last_->tiles(); ++tile) {
       float* gradient = last_->kept_gradient(tile);
       for (const TransposedEvents& events : context.shared->transposed) {
-        const float* rows = trace_.data() +
-                            static_cast<std::size_t>(events.samples.first) * context.steps * last_->stride() +
-                            tile * last_->width();
+        const float* rows = rows_of(context.chunk(), events.samples.first, context) + tile * last_->width();
         kernels::weight_gradient(
             last_->width(), events.starts.data(), events.event_rows.data(), first, end, rows, last_->stride(),
             events.samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add, gradient);
@@ -140,7 +168,7 @@ void OutputStage::backward_hidden(const SpikeRows& input, InputSources* below, c
     }
   }
   for (int tile = 0; tile < last_->tiles(); ++tile) std::fill_n(last_->kept_gradient(tile), last_->tile_floats(), 0.0f);
-  const GradientSource source{last_, trace_.data(), weights_by_output_.data()};
+  const GradientSource source{last_, rows_of(context.chunk(), 0, context), weights_by_output_.data()};
   UpdateRule hidden_rule = rule;
   hidden_rule.layer = rule.layer - 1;
   backward_sparse(*hidden_, input, below, source, hidden_rule, context);

@@ -40,7 +40,8 @@ struct alignas(kCacheLine) WorkerScratch {
   AlignedBuffer<float> gradient;            // (inputs, width): of the tile at hand, where it need not outlive its turn
   AlignedBuffer<float> dense_input;         // (rows, stride) of a leaky integrator below a linear layer
   AlignedBuffer<float> currents;            // (rows, width) or (rows, block) of W s made by a product
-  AlignedBuffer<float> output_gradient;     // (steps, stride) of the last layer
+  AlignedBuffer<float> outputs;             // (steps, stride) of the last layer
+  AlignedBuffer<float> output_gradient;     // likewise
   AlignedBuffer<float> partials;            // (tiles, events of a sample)
   AlignedBuffer<float> returned;            // of a sample's active entries: dLoss/ds, where not all of them go out
   AlignedBuffer<std::uint32_t> entry_rows;  // of a tile's entries of a sample
@@ -86,8 +87,11 @@ struct PassContext {
   std::vector<WorkerScratch>* scratch = nullptr;
   SharedScratch* shared = nullptr;
   const Plan* plan = nullptr;
+  int first_step = 0;       // of the chunk at hand in the recording; `steps` are the chunk's
+  int recording_steps = 0;  // of all chunks
 
   std::size_t rows() const { return static_cast<std::size_t>(samples) * steps; }
+  StepRange chunk() const { return {first_step, first_step + steps}; }
 };
 
 /// The samples of a group that a worker's share of a tile is about.
@@ -125,9 +129,10 @@ void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, 
 void merge_spikes(LayerState& layer, const PassContext& context);
 /// The same of the active entries: made when the backward pass needs it rather than kept.
 void merge_active(const LayerState& layer, const PassContext& context, SpikeLists& out);
-/// Appends one sample to the tile's `trace`, reading its input from `input` (lists or currents).
+/// Appends one sample to the tile's `trace`, reading its input from `input` (lists or currents). `carry` as in
+/// TraceOut.
 void forward_sample(const LayerState& layer, int tile, const kernels::TileInput& input, Listing listing, int steps,
-                    WorkerScratch& scratch, TileTrace& trace);
+                    WorkerScratch& scratch, TileTrace& trace, float* carry = nullptr);
 /// Appends a sample's entries to the tile's `trace`; their counts are there already.
 void append_entries(const LayerState& layer, int tile, Listing listing, const std::uint8_t* codes,
                     const float* membranes, std::size_t entries, TileTrace& trace);
@@ -196,33 +201,66 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
 void backward_dense(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
                     const PassContext& context);
 
+// --- count_stage.cpp ---
+
+/// The same part of a network whose last layer spikes: the loss looks at its spike counts.
+class CountStage {
+ public:
+  explicit CountStage(LayerState& last) : last_(&last) {}
+
+  /// Adds the spikes of a chunk.
+  void forward(const PassContext& context);
+  /// The loss, after the last chunk; with `train`, its gradient, too.
+  std::vector<SampleResult> evaluate(const std::vector<int>& labels, const ReadoutLoss& loss, bool train,
+                                     const PassContext& context);
+  /// Hands it to the layer's active entries in a chunk.
+  void backward(const PassContext& context);
+
+ private:
+  LayerState* last_;
+  std::vector<std::uint32_t> counts_;  // (samples, size)
+  std::vector<float> gradient_;        // likewise
+};
+
 // --- output_stage.cpp ---
 
-/// The last layer (and a leaky integrator below a linear last layer) with the loss, sample by sample in parallel.
+/// The last layer (and a leaky integrator below a linear last layer) with the loss, sample by sample in parallel. The
+/// loss looks at the outputs of a whole recording, which are kept; all else is done chunk by chunk.
 class OutputStage {
  public:
   /// `hidden` is the leaky integrator below a linear last layer, or null.
   OutputStage(LayerState& last, LayerState* hidden) : last_(&last), hidden_(hidden) {}
 
-  /// Forward and loss. With `train`, also the delta recursion of the last layer, the gradient of the spiking layers
-  /// `below` (null: there are none), the last layer's weight gradient and its update.
-  std::vector<SampleResult> run(const SpikeRows& input, InputSources* below, const std::vector<int>& labels,
-                                const ReadoutLoss& loss, bool train, const UpdateRule& rule,
-                                const PassContext& context);
+  /// Membranes of a chunk; the chunks of a recording in their order.
+  void forward(const SpikeRows& input, const PassContext& context);
+  /// The loss, after the last chunk. With `train` its gradient takes the membranes' place.
+  std::vector<SampleResult> evaluate(const std::vector<int>& labels, const ReadoutLoss& loss, bool train,
+                                     const PassContext& context);
+  /// The delta recursion of the last layer in a chunk, the gradient of the spiking layers `below` (null: there are
+  /// none), the last layer's weight gradient and its update.
+  void backward(const SpikeRows& input, InputSources* below, const UpdateRule& rule, const PassContext& context);
 
-  /// Membranes of the last layer after run(train = false): (samples * steps, stride).
+  /// Membranes of the last layer after forward() of a recording that is one chunk: (samples * steps, stride).
   const float* membranes() const { return trace_.data(); }
-  std::size_t saved_bytes(const PassContext& context) const { return context.rows() * last_->stride() * sizeof(float); }
+  std::size_t saved_bytes(const PassContext& context) const {
+    return static_cast<std::size_t>(context.samples) * context.recording_steps * last_->stride() * sizeof(float);
+  }
 
  private:
   void forward_sample(const SpikeRows& input, int sample, const PassContext& context, WorkerScratch& scratch);
+  /// From the first step of a sample in a chunk on: (steps, stride).
+  float* rows_of(StepRange chunk, int sample, const PassContext& context);
+  void give_gradient(const float* rows, const InputSources& below, int sample, const PassContext& context,
+                     WorkerScratch& scratch) const;
   void backward_hidden(const SpikeRows& input, InputSources* below, const UpdateRule& rule, const PassContext& context);
   void weight_gradients(const SpikeRows& input, const UpdateRule& rule, const PassContext& context);
 
   LayerState* last_;
   LayerState* hidden_;
-  AlignedBuffer<float> trace_;              // (samples * steps, stride): membranes, then k delta
-  AlignedBuffer<float> bias_gradients_;     // (samples, stride)
+  std::vector<StepRange> chunks_;        // of the recordings at hand
+  AlignedBuffer<float> trace_;           // chunk after chunk (samples, steps, stride): membranes, then dLoss/du, then
+                                         // k delta
+  AlignedBuffer<float> bias_gradients_;  // (samples, stride)
   AlignedBuffer<float> weights_by_output_;  // of a linear last layer, see GradientSource
 };
 

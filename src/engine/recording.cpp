@@ -65,12 +65,8 @@ std::vector<float> forward_membranes(LayerState& layer, const SpikeRows& input, 
 }
 
 std::vector<float> linear_membranes(OutputStage& output_stage, const LayerState& layer, const SpikeRows& input,
-                                    const SpikeBatch& batch, const PassContext& context) {
-  struct NoLoss final : ReadoutLoss {
-    SampleResult evaluate_membrane(const float*, float*, int, int, int, int, double) const override { return {}; }
-    SampleResult evaluate_counts(const std::uint32_t*, float*, int, int, int, double) const override { return {}; }
-  };
-  output_stage.run(input, nullptr, batch.labels, NoLoss(), false, {}, context);
+                                    const PassContext& context) {
+  output_stage.forward(input, context);
   std::vector<float> membranes(context.rows() * layer.size());
   for (std::size_t row = 0; row < context.rows(); ++row) {
     std::copy_n(output_stage.membranes() + row * layer.stride(), layer.size(), membranes.data() + row * layer.size());

@@ -21,6 +21,6 @@ std::vector<float> forward_membranes(LayerState& layer, const SpikeRows& input, 
 /// Membranes (samples, steps, size) of a linear last layer. It has no memory: they are its input current, too. `input`
 /// are the spikes that reach the leaky integrator below.
 std::vector<float> linear_membranes(OutputStage& output_stage, const LayerState& layer, const SpikeRows& input,
-                                    const SpikeBatch& batch, const PassContext& context);
+                                    const PassContext& context);
 
 }  // namespace spikeloom

@@ -44,13 +44,9 @@ class ForwardWalk {
         width_(layer.width()),
         samples_(cohort.size()),
         staged_(context.shared->staged.data() + static_cast<std::size_t>(cohort.number) * layer.tiles()) {
-    const std::size_t floats = cohort.tiles.size() * samples_ * layer.states() * width_;
-    step_.state.reserve_discard(floats);
-    std::fill_n(step_.state.data(), floats, 0.0f);
     step_.codes.reserve_discard(samples_ * width_);
     step_.membranes.reserve_discard(samples_ * width_);
-    step_.lists.offsets.assign(samples_ + 1, 0);
-    step_.lists.ids.clear();
+    start();
     for (const int tile : cohort.tiles) staged_[tile].codes.clear(), staged_[tile].membranes.clear();
   }
 
@@ -70,6 +66,7 @@ class ForwardWalk {
         if (!advance(step, current_of, width_)) return;
       }
     }
+    hand_on();
   }
 
   /// W s given, as rows of the group.
@@ -78,9 +75,43 @@ class ForwardWalk {
       const auto current_of = [&](std::size_t i) { return currents.at(cohort_.tiles[i], first_row + step); };
       if (!advance(step, current_of, steps_ * currents.row_stride)) return;
     }
+    hand_on();
   }
 
  private:
+  float* state_of(std::size_t i, std::size_t s) {
+    return step_.state.data() + (i * samples_ + s) * layer_.state_floats();
+  }
+  int sample_of(std::size_t s) const { return cohort_.samples.first + static_cast<int>(s); }
+
+  /// States and spikes of the step before the first.
+  void start() {
+    step_.state.reserve_discard(cohort_.tiles.size() * samples_ * layer_.state_floats());
+    for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) {
+      for (std::size_t s = 0; s < samples_; ++s) {
+        const float* carried = layer_.carried.before(cohort_.tiles[i], sample_of(s));
+        carried ? std::copy_n(carried, layer_.state_floats(), state_of(i, s))
+                : std::fill_n(state_of(i, s), layer_.state_floats(), 0.0f);
+      }
+    }
+    step_.lists.offsets.assign(1, 0);
+    step_.lists.ids.clear();
+    for (std::size_t s = 0; s < samples_; ++s) {
+      const std::span<const std::uint32_t> ids = row_of(layer_.carried.spikes(), sample_of(s));
+      step_.lists.ids.insert(step_.lists.ids.end(), ids.begin(), ids.end());
+      step_.lists.offsets.push_back(static_cast<std::uint32_t>(step_.lists.ids.size()));
+    }
+  }
+
+  void hand_on() {
+    for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) {
+      for (std::size_t s = 0; s < samples_; ++s) {
+        float* carry = layer_.carried.after(cohort_.tiles[i], sample_of(s));
+        if (carry) std::copy_n(state_of(i, s), layer_.state_floats(), carry);
+      }
+    }
+  }
+
   /// (steps, samples, width) of the i-th own tile.
   void make_currents(const SpikeRows& input, std::size_t i, int first, int count) {
     float* out = step_.currents.data() + i * count * samples_ * width_;
@@ -106,9 +137,8 @@ class ForwardWalk {
           layer_.traces[tile].counts.data() + static_cast<std::size_t>(cohort_.samples.first) * steps_ + step;
       const kernels::StepOut out{counts, steps_, step_.codes.data(), step_.membranes.data(),
                                  cohort_.exchange->spiked(tile, step)};
-      const std::size_t entries =
-          layer_.kernels().forward_step(width_, in, layer_.constants(tile, listing_), static_cast<int>(samples_),
-                                        step_.state.data() + i * samples_ * layer_.states() * width_, out);
+      const std::size_t entries = layer_.kernels().forward_step(width_, in, layer_.constants(tile, listing_),
+                                                                static_cast<int>(samples_), state_of(i, 0), out);
       StagedEntries& staged = staged_[tile];
       staged.codes.insert(staged.codes.end(), step_.codes.data(), step_.codes.data() + entries);
       staged.membranes.insert(staged.membranes.end(), step_.membranes.data(), step_.membranes.data() + entries);

@@ -44,10 +44,12 @@ constexpr int kMostStates = 2;
 /// One layer over the whole batch; all arrays are (samples * steps, size).
 template <class Number>
 struct DenseLayer {
-  DenseLayer(const LayerSpec& a_spec, int a_inputs, const LayerParameters& a_parameters, double window_low)
+  DenseLayer(const LayerSpec& a_spec, int a_inputs, const LayerParameters& a_parameters, double window_low,
+             int a_chunk_steps)
       : spec(a_spec),
         inputs(a_inputs),
         size(a_spec.size),
+        chunk_steps(a_chunk_steps),
         parameters(a_parameters),
         constants(neuron_constants<Number>(a_spec, a_parameters, window_low)) {}
 
@@ -77,6 +79,8 @@ struct DenseLayer {
   /// dLoss/dI of neuron j, from dLoss/ds and dLoss/d(handed on), which becomes that of the step before; adds to the
   /// gradients of its constants, (kNeuronConstants).
   Number spiking_adjoint(std::size_t at, int j, Number gradient, States& later, double* constant_gradients) const;
+  /// The constants' part in what the neuron at `at` hands on, where gradients go no further.
+  void add_gradients_of_handing_on(std::size_t at, const States& later, double* constant_gradients) const;
   scalar::LeakyIntegrator::Constants<Number> integrator(int j) const {
     return {constants[NeuronConstant::decay][j], constants[NeuronConstant::gain][j]};
   }
@@ -87,6 +91,7 @@ struct DenseLayer {
   const LayerSpec& spec;
   int inputs;
   int size;
+  int chunk_steps;  // gradients end at its multiples
   const LayerParameters& parameters;
   NeuronConstants<Number> constants;
   std::vector<Number> current;
@@ -224,7 +229,10 @@ std::vector<Number> DenseLayer<Number>::sent(int steps) const {
 template <class Number>
 void DenseLayer<Number>::take_back(int steps, std::vector<Number>& gradient) const {
   const std::vector<Number> of_sent = std::exchange(gradient, std::vector<Number>(gradient.size(), 0));
-  for_each_arrival(steps, [&](std::size_t at, std::size_t arrives) { gradient[at] = passed[at] * of_sent[arrives]; });
+  const auto chunk_of = [&](std::size_t at) { return at / size % steps / chunk_steps; };
+  for_each_arrival(steps, [&](std::size_t at, std::size_t arrives) {
+    if (chunk_of(at) == chunk_of(arrives)) gradient[at] = passed[at] * of_sent[arrives];
+  });
 }
 
 template <class Number>
@@ -250,6 +258,22 @@ Number DenseLayer<Number>::spiking_adjoint(std::size_t at, int j, Number gradien
     });
     std::copy_n(now, Model::kStates, later.begin());
     return to_input;
+  });
+}
+
+template <class Number>
+void DenseLayer<Number>::add_gradients_of_handing_on(std::size_t at, const States& later,
+                                                     double* constant_gradients) const {
+  if (!spec.spiking()) return;
+  scalar::with_model(spec.neuron, [&]<class Model>(Model) {
+    Number state[Model::kStates], from_later[Model::kStates], none[Model::kStates] = {};
+    std::copy_n(states[at].begin(), Model::kStates, state);
+    std::copy_n(later.begin(), Model::kStates, from_later);
+    typename Model::template Constants<Number> sum{};
+    Model::add_gradients(spike[at] != 0, Number{0}, state, Number{0}, from_later, none, sum);
+    Model::visit(sum, [&](NeuronConstant which, Number& value) {
+      constant_gradients[static_cast<int>(which)] += static_cast<double>(value);
+    });
   });
 }
 
@@ -288,6 +312,11 @@ std::vector<Number> DenseLayer<Number>::backward(const std::vector<Number>& inpu
           from_later[i] += scaled * weight(parameters.recurrent_weight, j, i, size);
         }
       }
+      if (row % steps % chunk_steps != 0) continue;
+      for (int j = 0; j < size && row % steps > 0; ++j)
+        add_gradients_of_handing_on((row - 1) * size + j, later[j], of_constants[j].data());
+      later.assign(size, States{});
+      from_later.assign(size, 0);
     }
   }
   for (const NeuronParameter parameter : spec.learn) {
@@ -322,7 +351,7 @@ template <class Number>
 ReferenceResult<Number> reference_step(const NetworkSpec& network, const Parameters& parameters,
                                        const SpikeBatch& batch, const ReferenceLoss<Number>& loss,
                                        const std::vector<ForcedDecisions>& forced, double window_low,
-                                       const DropoutDraw& dropout) {
+                                       const DropoutDraw& dropout, int bptt_steps) {
   ReferenceResult<Number> result;
   const std::size_t rows = batch.rows(), samples = batch.samples;
   std::vector<Number> input(rows * batch.neurons, 0);
@@ -333,7 +362,8 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
 
   std::vector<DenseLayer<Number>> layers;
   for (std::size_t l = 0; l < network.layers.size(); ++l)
-    layers.emplace_back(network.layers[l], network.inputs_of(l), parameters.layers[l], window_low);
+    layers.emplace_back(network.layers[l], network.inputs_of(l), parameters.layers[l], window_low,
+                        bptt_steps > 0 ? bptt_steps : batch.steps);
   std::vector<std::vector<Number>> sent;    // by each layer
   std::vector<std::vector<Number>> inputs;  // of each layer: its sources side by side
   const auto visit_sources = [&](std::size_t l, auto visit) {
@@ -403,9 +433,9 @@ ReferenceResult<Number> reference_step(const NetworkSpec& network, const Paramet
 
 template ReferenceResult<float> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
                                                const ReferenceLoss<float>&, const std::vector<ForcedDecisions>&, double,
-                                               const DropoutDraw&);
+                                               const DropoutDraw&, int);
 template ReferenceResult<double> reference_step(const NetworkSpec&, const Parameters&, const SpikeBatch&,
                                                 const ReferenceLoss<double>&, const std::vector<ForcedDecisions>&,
-                                                double, const DropoutDraw&);
+                                                double, const DropoutDraw&, int);
 
 }  // namespace spikeloom

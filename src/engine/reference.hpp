@@ -41,11 +41,12 @@ struct ReferenceResult {
   double farthest_difference = 0.0;  // the largest distance of such a membrane from the edge, in units of the threshold
 };
 
-/// `forced`: one per spiking layer, or empty. `window_low` as in Engine::set_window_low, `dropout` as in set_dropout.
+/// `forced`: one per spiking layer, or empty. `window_low` as in Engine::set_window_low, `dropout` as in set_dropout,
+/// `bptt_steps` as in Plan.
 template <class Number>
 ReferenceResult<Number> reference_step(const NetworkSpec& network, const Parameters& parameters,
                                        const SpikeBatch& batch, const ReferenceLoss<Number>& loss,
                                        const std::vector<ForcedDecisions>& forced, double window_low,
-                                       const DropoutDraw& dropout = {});
+                                       const DropoutDraw& dropout = {}, int bptt_steps = 0);
 
 }  // namespace spikeloom

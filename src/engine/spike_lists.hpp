@@ -27,8 +27,20 @@ struct SpikeLists {
   std::size_t bytes() const { return (offsets.size() + ids.size()) * sizeof(std::uint32_t); }
 };
 
+/// The ids of a row.
+inline std::span<const std::uint32_t> row_of(const SpikeLists& lists, std::size_t row) {
+  return std::span(lists.ids).subspan(lists.offsets[row], lists.offsets[row + 1] - lists.offsets[row]);
+}
+
 /// A range of samples of a batch.
 struct SampleRange {
+  int first = 0;
+  int last = 0;  // one past
+  int size() const { return last - first; }
+};
+
+/// A range of steps of a recording.
+struct StepRange {
   int first = 0;
   int last = 0;  // one past
   int size() const { return last - first; }
@@ -42,10 +54,10 @@ struct TransposedEvents {
   std::vector<std::uint32_t> event_rows;
 };
 
-/// Sorts the events of `input` range by range, in parallel over the ranges. With `delay` an event counts that many
-/// steps later, and not at all beyond the last.
+/// Sorts the events of `input` range by range, in parallel over the ranges. With `before`, which has a row for each
+/// sample, an event counts one step later, and not at all at the last; those of `before` count at the first.
 void transpose_events(const SpikeRows& input, int steps, std::span<const SampleRange> ranges, WorkerTeam& team,
-                      std::vector<TransposedEvents>& out, int delay = 0);
+                      std::vector<TransposedEvents>& out, const SpikeLists* before = nullptr);
 
 /// [0, samples) in ranges of `size`.
 std::vector<SampleRange> ranges_of(SampleRange samples, int size);

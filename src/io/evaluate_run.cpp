@@ -77,7 +77,9 @@ EvalReport evaluate(const EvalOptions& options, ProgressListener& listener) {
 
   const int wanted = options.threads > 0 ? options.threads : configuration.engine.threads;
   WorkerTeam team(wanted > 0 ? wanted : available_cores());
-  Engine engine(network, make_plan(network, configuration.engine.mode, team.size(), configuration.engine.precision),
+  Engine engine(network,
+                make_plan(network, configuration.engine.mode, team.size(), configuration.engine.precision,
+                          configuration.training.bptt_steps),
                 team);
   engine.import_parameters(parameters);
   const Evaluation evaluation = evaluate_samples(engine, *loss, *data.data, data.samples,

@@ -97,7 +97,8 @@ PlanReport explain_plan(Configuration configuration, const PlanRequest& request,
   report.work.moments = configuration.optimizer.kind == OptimizerKind::sgd ? 1 : 2;
 
   const int workers = configuration.engine.threads > 0 ? configuration.engine.threads : available_cores();
-  report.plan = make_plan(report.network, configuration.engine.mode, workers, configuration.engine.precision);
+  report.plan = make_plan(report.network, configuration.engine.mode, workers, configuration.engine.precision,
+                          configuration.training.bptt_steps);
   report.machine = describe_machine();
   report.figures = machine_figures(report.machine, request.measure_anew);
   if (workers > static_cast<int>(report.machine.seats.size())) {

@@ -98,10 +98,10 @@ class Run {
         data_((check_folder(folder_, options.resume), read_data())),
         threads_(configuration.engine.threads > 0 ? configuration.engine.threads : available_cores()),
         team_((validate(configuration_.network), check_memory(configuration_), threads_)),
-        engine_(
-            configuration_.network,
-            make_plan(configuration_.network, configuration_.engine.mode, threads_, configuration_.engine.precision),
-            team_),
+        engine_(configuration_.network,
+                make_plan(configuration_.network, configuration_.engine.mode, threads_, configuration_.engine.precision,
+                          configuration_.training.bptt_steps),
+                team_),
         loss_(make_readout_loss(configuration_.loss, configuration_.network)),
         trainer_(configuration_, *data_.train.data, data_.train.samples, engine_, *loss_, listener) {}
 

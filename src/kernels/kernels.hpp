@@ -47,14 +47,17 @@ struct TileInput {
   std::ptrdiff_t current_stride = 0;
   const Bf16Pair* half_weights = nullptr;  // if set, read in place of `weights` (spiking layers, width 32 or 64)
   float spike_value = 1.0f;                // what a spike counts: factor of the sum of the rows of `weights`
+  const float* carried = nullptr;          // (states, width): what neurons hand on to the first step; null: 0
 };
 
 /// What a recurrent layer's own spikes of the step before add, once all are known: `weights` (neurons of the layer,
-/// width), lists of the same sample as in TileInput. Without weights there is nothing.
+/// width), lists of the same sample as in TileInput, and `before`, the spikes of the step before the first. Without
+/// weights there is nothing.
 struct OwnInput {
   const float* weights = nullptr;
   const std::uint32_t* offsets = nullptr;
   const std::uint32_t* ids = nullptr;
+  std::span<const std::uint32_t> before = {};
 };
 
 /// Lists that the forward pass writes for one sample: counts[t] entries of step t, then codes and membranes of all
@@ -64,11 +67,13 @@ struct TraceOut {
   std::uint8_t* counts;
   std::uint8_t* codes;
   float* membranes;
+  float* carry = nullptr;  // (states, width): what neurons hand on from the last step, if it is wanted
 };
 
-/// All steps of one sample of a tile of leaky integrators: writes u to membrane[t * stride + column].
+/// All steps of one sample of a tile of leaky integrators: writes u to membrane[t * stride + column], and what they
+/// hand on from the last step to `carry` (width), if it is wanted.
 void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
-                      std::ptrdiff_t stride);
+                      std::ptrdiff_t stride, float* carry = nullptr);
 
 /// What one step of many samples of a tile of a recurrent layer receives: `currents` are W s of the step, `ids` the
 /// layer's spikes of the step before, of sample s ids[offsets[s]] .. ids[offsets[s + 1]], ascending.
@@ -146,9 +151,13 @@ struct DeltaOut {
 };
 
 /// For constants that are learned: the states as `retrace` made them, and dLoss/d(constant) of the sample, written.
+/// With `before`, (states, width), the states of the step before the first, and its spikes, they count in what that
+/// step hands on, too.
 struct ConstantGradients {
   const float* states;  // (steps, states of the model and 1 for the input, width)
   float* sums;          // (kNeuronConstants, width)
+  const float* before = nullptr;
+  std::uint64_t spiked_before = 0;
 };
 
 /// The kernels of a model of spiking neurons (network/models): one translation unit each, in neurons/.

@@ -18,11 +18,12 @@ namespace {
 #include "kernels/tile_input.inl.hpp"
 
 template <int kWidth>
-void forward(const TileInput& input, const TileConstants& c, int steps, float* membrane, std::ptrdiff_t stride) {
+void forward(const TileInput& input, const TileConstants& c, int steps, float* membrane, std::ptrdiff_t stride,
+             float* handed_on) {
   constexpr int kVectors = kWidth / kLanes;
   Lanes carry[kVectors];
   SPIKELOOM_UNROLL
-  for (int i = 0; i < kVectors; ++i) carry[i] = lanes(0.0f);
+  for (int i = 0; i < kVectors; ++i) carry[i] = input.carried ? load(input.carried + i * kLanes) : lanes(0.0f);
   for (int step = 0; step < steps; ++step) {
     Lanes sum[kVectors];
     input_of_step<kVectors, FullRows>(input, input.weights, step, sum);
@@ -35,6 +36,9 @@ void forward(const TileInput& input, const TileConstants& c, int steps, float* m
       store_unaligned(u, membrane + step * stride + i * kLanes);
     }
   }
+  if (!handed_on) return;
+  SPIKELOOM_UNROLL
+  for (int i = 0; i < kVectors; ++i) store(carry[i], handed_on + i * kLanes);
 }
 
 template <int kWidth>
@@ -57,10 +61,10 @@ void backward(const TileConstants& c, int steps, float* rows, std::ptrdiff_t str
 }
 
 void ForwardMembrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
-                     std::ptrdiff_t stride) {
-  if (width == 64) return forward<64>(input, constants, steps, membrane, stride);
-  if (width == 32) return forward<32>(input, constants, steps, membrane, stride);
-  return forward<16>(input, constants, steps, membrane, stride);
+                     std::ptrdiff_t stride, float* carry) {
+  if (width == 64) return forward<64>(input, constants, steps, membrane, stride, carry);
+  if (width == 32) return forward<32>(input, constants, steps, membrane, stride, carry);
+  return forward<16>(input, constants, steps, membrane, stride, carry);
 }
 
 void BackwardMembrane(int width, const TileConstants& c, int steps, float* rows, std::ptrdiff_t stride,
@@ -81,8 +85,8 @@ HWY_EXPORT(ForwardMembrane);
 HWY_EXPORT(BackwardMembrane);
 
 void forward_membrane(int width, const TileInput& input, const TileConstants& constants, int steps, float* membrane,
-                      std::ptrdiff_t stride) {
-  HWY_DYNAMIC_DISPATCH(ForwardMembrane)(width, input, constants, steps, membrane, stride);
+                      std::ptrdiff_t stride, float* carry) {
+  HWY_DYNAMIC_DISPATCH(ForwardMembrane)(width, input, constants, steps, membrane, stride, carry);
 }
 
 void backward_membrane(int width, const TileConstants& constants, int steps, float* rows, std::ptrdiff_t stride,

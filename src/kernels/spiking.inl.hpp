@@ -76,12 +76,24 @@ HWY_INLINE std::uint64_t advance(const TileConstants& c, const Lanes (&input)[kV
   return spiked_columns;
 }
 
+/// From what was handed on, (states, width), or from 0.
 template <int kVectors>
-HWY_INLINE void start(Lanes (&states)[kVectors][kStates]) {
+HWY_INLINE void start(Lanes (&states)[kVectors][kStates], const float* carried = nullptr) {
   SPIKELOOM_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     SPIKELOOM_UNROLL
-    for (int k = 0; k < kStates; ++k) states[i][k] = lanes(0.0f);
+    for (int k = 0; k < kStates; ++k)
+      states[i][k] = carried ? load(carried + (k * kVectors + i) * kLanes) : lanes(0.0f);
+  }
+}
+
+template <int kVectors>
+HWY_INLINE void hand_on(const Lanes (&states)[kVectors][kStates], float* carry) {
+  if (!carry) return;
+  SPIKELOOM_UNROLL
+  for (int i = 0; i < kVectors; ++i) {
+    SPIKELOOM_UNROLL
+    for (int k = 0; k < kStates; ++k) store(states[i][k], carry + (k * kVectors + i) * kLanes);
   }
 }
 
@@ -90,7 +102,7 @@ std::size_t forward_of(const TileInput& input, const typename Rows::Element* wei
                        const TraceOut& out) {
   constexpr int kVectors = kWidth / kLanes;
   Lanes states[kVectors][kStates];
-  start(states);
+  start(states, input.carried);
   EntryLists lists{out.codes, out.membranes};
   for (int step = 0; step < steps; ++step) {
     Lanes sum[kVectors];
@@ -99,6 +111,7 @@ std::size_t forward_of(const TileInput& input, const typename Rows::Element* wei
     advance(c, sum, states, lists);
     out.counts[step] = static_cast<std::uint8_t>(lists.count - before);
   }
+  hand_on(states, out.carry);
   return lists.count;
 }
 
@@ -137,14 +150,14 @@ void retrace_of(const TileInput& input, const typename Rows::Element* weights, c
                 const TileConstants& c, int steps, const std::uint64_t* spike_masks, float* out) {
   constexpr int kVectors = kWidth / kLanes;
   Lanes states[kVectors][kStates];
-  start(states);
+  start(states, input.carried);
   for (int step = 0; step < steps; ++step, out += (kStates + 1) * kWidth) {
     Lanes sum[kVectors];
     input_of_step<kVectors, Rows>(input, weights, step, sum);
-    if (own.weights && step > 0) {
-      const std::uint32_t* end = own.ids + own.offsets[step];
-      for (const std::uint32_t* id = own.ids + own.offsets[step - 1]; id != end; ++id)
-        FullRows::add(own.weights + std::size_t{*id} * kWidth, sum);
+    if (own.weights) {
+      const std::uint32_t* id = step > 0 ? own.ids + own.offsets[step - 1] : own.before.data();
+      const std::uint32_t* end = step > 0 ? own.ids + own.offsets[step] : id + own.before.size();
+      for (; id != end; ++id) FullRows::add(own.weights + std::size_t{*id} * kWidth, sum);
     }
     SPIKELOOM_UNROLL
     for (int i = 0; i < kVectors; ++i) {
@@ -291,6 +304,13 @@ void backward_learned_of(const TileConstants& c, const TraceIn& trace, const flo
       Model::add_gradients(spiked, load(states + kStates * kWidth), state, gradient, before, later[0], sums);
       bias = bias + delta;
       store(delta, row);
+    }
+    if (learned.before) {
+      Lanes state[kStates], no_state[kStates];
+      SPIKELOOM_UNROLL
+      for (int k = 0; k < kStates; ++k) state[k] = load(learned.before + k * kWidth + at), no_state[k] = lanes(0.0f);
+      Model::add_gradients(mask_of(learned.spiked_before >> at), lanes(0.0f), state, lanes(0.0f), later[0], no_state,
+                           sums);
     }
     Model::visit(sums, [&](NeuronConstant which, Lanes& sum) HWY_ATTR { store(sum, sum_of(which)); });
     store(bias, out.bias_gradient + at);

@@ -225,6 +225,22 @@ std::optional<Conflict> check_training(const Configuration& configuration) {
                               configuration.training.early_stopping)};
 }
 
+/// A spike that arrives in a later chunk takes no gradient back.
+std::optional<Conflict> check_truncation(const Configuration& configuration) {
+  const int chunk = configuration.training.bptt_steps;
+  const NetworkSpec& network = configuration.network;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    if (chunk == 0 || chunk >= network.steps || layer.delay_steps.low < chunk) continue;
+    return Conflict{
+        {"training.bptt_steps", layer_key(i, "delay_steps")},
+        fmt::format("training.bptt_steps = {} lets no gradient reach layer {}, whose spikes arrive {} steps "
+                    "later or more (layers.{}.delay_steps): it must be more than that, or 0",
+                    chunk, layer.name, layer.delay_steps.low, layer.name)};
+  }
+  return std::nullopt;
+}
+
 std::optional<Conflict> check_data(const Configuration& configuration) {
   const DataSpec& data = configuration.data;
   if (data.train.empty()) return Conflict{{"data.train"}, "data.train is missing: a path to training data is required"};
@@ -288,7 +304,7 @@ std::optional<Conflict> find_conflict(const LossSpec& loss, const NetworkSpec& n
 
 std::optional<Conflict> find_conflict(const Configuration& configuration) {
   if (auto conflict = find_conflict(configuration.network)) return conflict;
-  for (const auto check : {check_data, check_loss, check_training}) {
+  for (const auto check : {check_data, check_loss, check_training, check_truncation}) {
     if (auto conflict = check(configuration)) return conflict;
   }
   return std::nullopt;

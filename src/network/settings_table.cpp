@@ -317,6 +317,12 @@ void add_training(std::vector<Setting>& table) {
   add({"batch_size", "samples", "Samples per batch."}, whole_number(training(&TrainingSpec::batch_size), 1, kMany));
   add({"accumulate", "batches", "Batches per update: as one batch of so many times the size, in the memory of one."},
       whole_number(training(&TrainingSpec::accumulate), 1, kMany));
+  add({"bptt_steps", "steps",
+       "Truncated backpropagation through time: recordings are cut into chunks of so many steps. What neurons hand on "
+       "goes "
+       "from chunk to chunk, gradients do not; memory is that of a chunk, time that of a second forward pass more.",
+       "0: gradients go through the whole recording"},
+      whole_number(training(&TrainingSpec::bptt_steps), 0, kMany));
   add({"early_stopping", "epochs",
        "Training ends after so many without a better validation; 0: never. Needs data.validation."},
       whole_number(training(&TrainingSpec::early_stopping), 0, 1'000'000));

@@ -211,9 +211,30 @@ LayerCost dense_cost(const NetworkSpec& network, const Plan& plan, std::size_t l
   return cost;
 }
 
-Prediction predict(const NetworkSpec& network, const Plan& plan, const Workload& work, const Machine& machine,
+Workload of_chunk(const Plan& plan, Workload recording) {
+  if (plan.bptt_steps == 0 || plan.bptt_steps >= recording.steps) return recording;
+  recording.steps = plan.bptt_steps;
+  return recording;
+}
+
+namespace {
+
+/// A chunk's cost becomes that of so many: each goes forward twice, and its gradients are added to those before.
+void repeat(LayerCost& cost, double chunks, bool spiking, double add_up) {
+  const double forward = spiking ? 2.0 * chunks : chunks;
+  cost.forward *= forward;
+  cost.merge *= forward;
+  for (double* once : {&cost.delta, &cost.input_gradient, &cost.weight_gradient, &cost.lists}) *once *= chunks;
+  cost.update += chunks * add_up;
+}
+
+}  // namespace
+
+Prediction predict(const NetworkSpec& network, const Plan& plan, const Workload& recording, const Machine& machine,
                    const MachineFigures& f) {
   Prediction result;
+  const Workload work = of_chunk(plan, recording);
+  const double chunks = static_cast<double>(recording.steps) / work.steps;
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const bool spiking = network.layers[l].spiking();
     LayerCost cost = sparse_cost(network, plan, l, work, machine, f);
@@ -231,12 +252,15 @@ Prediction predict(const NetworkSpec& network, const Plan& plan, const Workload&
         cost.backward_dense = true;
       }
     }
+    const Shape s(network, plan, l, work, f);
+    if (chunks > 1.0)
+      repeat(cost, chunks, spiking, tile_share(s.layer, plan.workers) * s.parameters() * 3.0 * kFloat / f.l3_bandwidth);
     (spiking ? result.forward_ns : result.backward_ns) += cost.forward_phase();
     result.backward_ns += cost.backward_phase();
     result.update_ns += cost.update;
     result.layers.push_back(cost);
   }
-  const double rows = work.rows();
+  const double rows = recording.rows();
   result.data_ns = rows * f.gather_row_ns + rows * work.input_activity * network.channels * f.gather_event_ns;
   return result;
 }

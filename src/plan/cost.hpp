@@ -26,6 +26,9 @@ struct Workload {
   double input_of(std::size_t l) const { return l == 0 ? input_activity : activity[l - 1]; }
 };
 
+/// What flows through it in a chunk where the plan cuts recordings into them: else the same.
+Workload of_chunk(const Plan& plan, Workload recording);
+
 /// Nanoseconds of a layer in one batch, by what is done; waiting for the busiest worker included.
 struct LayerCost {
   double forward = 0.0;  // of a layer that does not spike: with the loss, and part of the backward phase
@@ -59,7 +62,7 @@ LayerCost sparse_cost(const NetworkSpec& network, const Plan& plan, std::size_t 
 LayerCost dense_cost(const NetworkSpec& network, const Plan& plan, std::size_t layer, const Workload& work,
                      const Machine& machine, const MachineFigures& figures);
 
-/// A whole training step in the plan's mode.
+/// A whole training step in the plan's mode, all chunks of its recordings together.
 Prediction predict(const NetworkSpec& network, const Plan& plan, const Workload& work, const Machine& machine,
                    const MachineFigures& figures);
 

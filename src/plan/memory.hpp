@@ -12,8 +12,10 @@ namespace spikeloom {
 struct MemoryUse {
   std::uint64_t weights = 0;    // with biases, padding of tiles and bf16 copies
   std::uint64_t optimiser = 0;  // moments
-  std::uint64_t gradients = 0;  // kept beyond a tile's turn: readouts, and with clipping or several groups all
-  std::uint64_t saved = 0;      // from the forward for the backward pass: spikes, active sets, the readout's membranes
+  std::uint64_t gradients = 0;  // kept beyond a tile's turn: readouts, with clipping or several groups all; of chunks
+                                // of recordings all, and their sum
+  std::uint64_t saved = 0;      // from the forward for the backward pass: spikes, active sets, the readout's membranes;
+                                // of chunks those of one, what is carried, and the readout's of all
   std::uint64_t deltas = 0;     // of all workers
   std::uint64_t buffers = 0;    // partial sums, sorted events, the batch, a worker's lists
 

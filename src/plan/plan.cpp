@@ -64,10 +64,11 @@ std::vector<double> tiles_per_worker(const LayerPlan& layer, int workers) {
   return tiles;
 }
 
-Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers, EnginePrecision precision) {
+Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers, EnginePrecision precision, int bptt_steps) {
   Plan plan;
   plan.workers = workers;
   plan.mode = mode;
+  plan.bptt_steps = bptt_steps;
   for (const LayerSpec& layer : network.layers) {
     LayerPlan& placed = plan.layers.emplace_back();
     placed.tile_width = tile_width(layer.size);

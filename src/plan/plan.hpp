@@ -48,6 +48,7 @@ struct LayerPlan {
 struct Plan {
   int workers = 1;
   EngineMode mode = EngineMode::automatic;
+  int bptt_steps = 0;  // steps of a chunk, at whose start gradients end; 0: the whole recording
   std::vector<LayerPlan> layers;
   int delta_rows =
       1024;  // (sample, step) rows of delta that a worker holds at a time: 256 KB for a tile of 64, a share of the L2
@@ -68,6 +69,6 @@ int shared_tiles(const LayerPlan& layer);
 std::vector<double> tiles_per_worker(const LayerPlan& layer, int workers);
 
 Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers,
-               EnginePrecision precision = EnginePrecision::fp32);
+               EnginePrecision precision = EnginePrecision::fp32, int bptt_steps = 0);
 
 }  // namespace spikeloom

@@ -21,6 +21,10 @@ double error_of(const LayerSpec& layer, double rate) {
   return std::clamp(rate / layer.activity_target - 1.0, -1.0, 1.0);
 }
 
+double fraction_of_ones(const std::vector<std::uint8_t>& marks) {
+  return static_cast<double>(std::count(marks.begin(), marks.end(), 1)) / static_cast<double>(marks.size());
+}
+
 }  // namespace
 
 double rate_cost_of(const LayerSpec& layer, double effort, double error) {
@@ -54,7 +58,8 @@ void ActivityController::prepare(const ActivityState& state, double annealed_win
   }
 }
 
-void ActivityController::observe(std::span<const double> rates, bool whole, ActivityState& state) {
+void ActivityController::observe(std::span<const double> rates, const BatchResult& last, bool whole,
+                                 ActivityState& state) {
   const std::vector<LayerSpec>& layers = engine_.network().layers;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const LayerSpec& layer = layers[l];
@@ -63,14 +68,8 @@ void ActivityController::observe(std::span<const double> rates, bool whole, Acti
       state.effort[l] = std::clamp(state.effort[l] + kIntegralGain * state.error[l], -kMostEffort, kMostEffort);
     }
     if (layer.rescue_active > 0.0 && whole)
-      state.window_reach[l] = next_reach(layer, state.window_reach[l], active_fraction(static_cast<int>(l)));
+      state.window_reach[l] = next_reach(layer, state.window_reach[l], fraction_of_ones(last.layers[l].were_active));
   }
-}
-
-double ActivityController::active_fraction(int layer) {
-  std::vector<bool> seen(engine_.network().layers[layer].size, false);
-  for (const std::uint32_t id : engine_.active(layer).ids) seen[id] = true;
-  return static_cast<double>(std::count(seen.begin(), seen.end(), true)) / static_cast<double>(seen.size());
 }
 
 }  // namespace spikeloom

@@ -43,13 +43,11 @@ class ActivityController {
 
   /// Before the batches of an update: sets windows and costs.
   void prepare(const ActivityState& state, double annealed_window_low);
-  /// After the update: `rates` per layer over its batches. With `whole`, looks at the active sets of the last of them;
-  /// a batch that is but a rest shows too few neurons.
-  void observe(std::span<const double> rates, bool whole, ActivityState& state);
+  /// After the update: `rates` per layer over its batches. With `whole`, looks at the active sets of the last of them,
+  /// `last`; a batch that is but a rest shows too few neurons.
+  void observe(std::span<const double> rates, const BatchResult& last, bool whole, ActivityState& state);
 
  private:
-  double active_fraction(int layer);
-
   Engine& engine_;
 };
 

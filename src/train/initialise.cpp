@@ -31,15 +31,15 @@ class Initialiser {
       listener_.progress("initialising", l, network.layers.size(), layer.name);
       layer_ = static_cast<int>(l);
       start_ = parameters_.layers[l].weight;
-      const SpikeBatch input = received();
-      if (input.events() == 0) {
+      const std::vector<std::uint32_t> received = engine_.count(batch_, layer_).received;
+      if (std::all_of(received.begin(), received.end(), [](std::uint32_t spikes) { return spikes == 0; })) {
         listener_.warning(fmt::format(
             "layer {}: no spike reaches it from the {} samples that initialise it; its weights stay as drawn",
             layer.name, samples_.size()));
         continue;
       }
       if (layer.init == InitKind::rate) {
-        remove_common_input(input);
+        remove_common_input(received);
         find_rate(layer);
       } else {
         find_variance(layer);
@@ -50,17 +50,6 @@ class Initialiser {
   }
 
  private:
-  /// The spikes that reach the layer.
-  SpikeBatch received() {
-    engine_.record(batch_, layer_, false, false);
-    const SpikeRows rows = engine_.received_spikes(layer_);
-    SpikeBatch spikes = batch_;
-    spikes.neurons = rows.neurons;
-    spikes.offsets.assign(rows.offsets, rows.offsets + spikes.rows() + 1);
-    spikes.ids.assign(rows.ids, rows.ids + spikes.offsets.back());
-    return spikes;
-  }
-
   void set_scale(double scale) {
     std::vector<float>& weight = parameters_.layers[layer_].weight;
     for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(scale * start_[i]);
@@ -69,14 +58,13 @@ class Initialiser {
 
   double rate_at(double scale) {
     set_scale(scale);
-    return engine_.record(batch_, layer_, true, false).spikes.activity();
+    return engine_.count(batch_, layer_).activity;
   }
 
   /// start_ -= (start_ . m) m / (m . m) for every neuron, m the mean input pattern.
-  void remove_common_input(const SpikeBatch& input) {
-    const auto inputs = static_cast<std::size_t>(input.neurons);
-    std::vector<double> mean(inputs, 0.0);
-    for (const std::uint32_t id : input.ids) mean[id] += 1.0;
+  void remove_common_input(const std::vector<std::uint32_t>& received) {
+    const std::size_t inputs = received.size();
+    const std::vector<double> mean(received.begin(), received.end());
     double square = 0.0;
     for (const double m : mean) square += m * m;
     for (std::size_t row = 0; row < start_.size(); row += inputs) {

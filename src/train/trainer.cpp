@@ -89,13 +89,14 @@ void Trainer::train_batch() {
   optimizer_.begin_step(learning_rate());
   const double clip = configuration_.optimizer.gradient_clip;
 
+  BatchResult result;  // of the last batch
   std::vector<double> rates(configuration_.network.layers.size(), 0.0);
   for (std::size_t done = 0; done < of_update; done += batch) {
     const std::size_t count = std::min(batch, of_update - done);
     const double share = static_cast<double>(count) / static_cast<double>(of_update);
     if (sum_) sum_->begin_batch(share, done == 0);
     engine_.set_dropout({configuration_.seed, static_cast<std::uint64_t>(state_.step), done});
-    const BatchResult result = sum_ ? train_part(count, *sum_, 0.0) : train_part(count, optimizer_, clip);
+    result = sum_ ? train_part(count, *sum_, 0.0) : train_part(count, optimizer_, clip);
     for (std::size_t l = 0; l < rates.size(); ++l) rates[l] += share * result.layers[l].activity;
   }
   if (sum_) {
@@ -108,7 +109,7 @@ void Trainer::train_batch() {
   }
   optimizer_.check(configuration_.network);
   const bool whole = 2 * static_cast<std::size_t>(batch_.samples) >= std::min(batch, samples_.size());
-  activity_.observe(rates, whole, state_.activity);
+  activity_.observe(rates, result, whole, state_.activity);
   ++state_.step;
   report();
 }

@@ -1,6 +1,7 @@
 // What a run's bits must not depend on: threads, placement, grouping, instruction set.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -157,6 +158,24 @@ TEST_P(Determinism, WeightsDoNotDependOnGroupSizes) {
           << rows << " rows, " << budget << " bytes";
     }
   }
+}
+
+TEST_P(Determinism, WeightsFromChunksDependOnNeitherThreadsNorGroupsNorOwners) {
+  const auto change = [&](int workers) {
+    return [this, workers](Plan& plan) {
+      plan.bptt_steps = 13;
+      plan.delta_rows = 30 * workers;
+      for (LayerPlan& layer : plan.layers) layer.partial_budget_bytes = 3000 * workers;
+      plan.recurrent_samples = workers;
+      plan.recurrent_delta_bytes = plan.shared_delta_bytes = 12000 * workers;
+      if (workers == 3) share_at_random(test_.network, plan, 1);
+    };
+  };
+  constexpr double kClip = 0.05;
+  const std::vector<float> one = trained(test_, {mode(), 1, kClip, [](Plan& plan) { plan.bptt_steps = 13; }});
+  EXPECT_FALSE(same_bits(one, trained(test_, {mode(), 1, kClip}))) << "truncation changes nothing?";
+  for (const int workers : {2, 3})
+    EXPECT_TRUE(same_bits(one, trained(test_, {mode(), workers, kClip, change(workers)}))) << workers << " threads";
 }
 
 TEST_P(Determinism, TrainingChangesTheWeights) {

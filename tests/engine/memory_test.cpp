@@ -47,10 +47,10 @@ void set_activity(Case& test, Engine& engine, double activity) {
 }
 
 /// Two hidden layers of 1471 neurons on 2312 channels, as for N-MNIST, at about `activity`.
-Kept keep(int steps, int samples, double activity, bool recurrent = false) {
+Kept keep(int steps, int samples, double activity, bool recurrent = false, int bptt_steps = 0) {
   Case test = wide_case(steps, samples, recurrent);
   WorkerTeam team(2, false);
-  Engine engine(test.network, make_plan(test.network, EngineMode::sparse, 2), team);
+  Engine engine(test.network, make_plan(test.network, EngineMode::sparse, 2, EnginePrecision::fp32, bptt_steps), team);
   set_activity(test, engine, activity);
   Parameters gradient;
   const BatchResult result = engine.gradient(test.batch, *make_readout_loss(test.loss, test.network), gradient);
@@ -69,6 +69,20 @@ TEST(SavedState, OfRecurrentLayersIsNoLarger) {
   const Kept kept = keep(100, 16, 0.021, true);
   EXPECT_GT(kept.activity, 0.015);
   EXPECT_LE(kept.bytes, 0.1 * kept.dense_bytes);
+}
+
+TEST(SavedState, OfChunksGrowsWithTheChunkAndNotWithTheRecording) {
+  constexpr int kSamples = 4, kOutputs = 16;  // as the last layer's tile is wide
+  const auto without_outputs = [&](int steps, bool recurrent, int bptt_steps) {
+    return keep(steps, kSamples, 0.02, recurrent, bptt_steps).bytes - 4.0 * kOutputs * steps * kSamples;
+  };
+  for (const bool recurrent : {false, true}) {
+    const double small = without_outputs(150, recurrent, 50);
+    EXPECT_NEAR(without_outputs(450, recurrent, 50) / small, 1.0, 0.2);
+    if (recurrent) continue;
+    EXPECT_GT(without_outputs(600, recurrent, 200) / small, 2.0);
+    EXPECT_GT(without_outputs(600, recurrent, 0) / small, 5.0);
+  }
 }
 
 TEST(SavedState, GrowsWithSpikes) {

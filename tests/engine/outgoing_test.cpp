@@ -54,7 +54,7 @@ TEST(SpikeBudget, KeepsSpikesFirstThenTheLowestActiveNeurons) {
   for (const int workers : {1, 2}) {
     WorkerTeam team(workers, false);
     Outgoing outgoing(layer);
-    outgoing.begin(2, 2, nullptr);
+    outgoing.begin(2, {0, 2}, 2, nullptr);
     ASSERT_TRUE(outgoing.changes());
     outgoing.send_spikes(spikes, team);
     outgoing.send_active(spikes, active, team);
@@ -79,7 +79,7 @@ TEST(Delay, MovesEachNeuronByItsOwnStepsWithinTheSample) {
     WorkerTeam team(workers, false);
     Outgoing outgoing(layer);
     outgoing.set_delays({2, 0, 1, 9});
-    outgoing.begin(2, 4, nullptr);
+    outgoing.begin(2, {0, 4}, 4, nullptr);
     ASSERT_TRUE(outgoing.changes());
     outgoing.send_spikes(spikes, team);
     outgoing.send_active(spikes, active, team);
@@ -100,7 +100,7 @@ TEST(Delay, ComesAfterTheBudget) {
   WorkerTeam team(1, false);
   Outgoing outgoing(layer);
   outgoing.set_delays({1, 1, 0, 0});
-  outgoing.begin(1, 2, nullptr);
+  outgoing.begin(1, {0, 2}, 2, nullptr);
   outgoing.send_spikes(spikes, team);
   outgoing.send_active(spikes, active, team);
   EXPECT_EQ(rows_of(outgoing.spikes()), (std::vector<Ids>{{}, {0, 1, 3}}));
@@ -145,7 +145,7 @@ std::vector<Ids> left_by_dropout(const LayerSpec& layer, const DropoutDraw& draw
   const Busy busy(samples, steps, layer.size);
   WorkerTeam team(2, false);
   Outgoing outgoing(layer);
-  outgoing.begin(samples, steps, &draw);
+  outgoing.begin(samples, {0, steps}, steps, &draw);
   outgoing.send_spikes(busy.spikes, team);
   outgoing.send_active(busy.spikes, busy.active, team);
   const std::vector<Ids> spikes = rows_of(outgoing.spikes()), active = rows_of(outgoing.active());
@@ -172,7 +172,7 @@ TEST(Dropout, LeavesOutNeuronsWithItsProbabilityAndScalesTheOthers) {
     const DropoutDraw draw{1, 2, 0};
     WorkerTeam team(1, false);
     Outgoing outgoing(layer);
-    outgoing.begin(1, 10, &draw);
+    outgoing.begin(1, {0, 10}, 10, &draw);
     outgoing.send_spikes(busy.spikes, team);
     outgoing.send_active(busy.spikes, busy.active, team);
     const auto value = static_cast<float>(1.0 / (1.0 - probability));
@@ -211,7 +211,7 @@ TEST(Dropout, NeedsATrainingBatch) {
   LayerSpec layer = lif_layer("hidden", 50);
   layer.dropout = 0.5;
   Outgoing outgoing(layer);
-  outgoing.begin(3, 4, nullptr);
+  outgoing.begin(3, {0, 4}, 4, nullptr);
   EXPECT_FALSE(outgoing.changes());
 }
 

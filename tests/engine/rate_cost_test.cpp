@@ -27,9 +27,9 @@ struct Gradient {
 };
 
 template <class Change>
-Gradient gradient_of(const Case& test, const NetworkSpec& network, EngineMode mode, Change change) {
+Gradient gradient_of(const Case& test, const NetworkSpec& network, EngineMode mode, Change change, int bptt_steps = 0) {
   WorkerTeam team(2, false);
-  Engine engine(network, make_plan(network, mode, 2), team);
+  Engine engine(network, make_plan(network, mode, 2, EnginePrecision::fp32, bptt_steps), team);
   engine.import_parameters(test.parameters);
   change(engine);
   Gradient gradient;
@@ -38,36 +38,41 @@ Gradient gradient_of(const Case& test, const NetworkSpec& network, EngineMode mo
 }
 
 /// The squares above 0 and below 1 differ by a constant and a linear term: w r^2 - w (1 - r)^2 = 2 w r - w.
-TEST(RateCost, IsTheDifferenceOfTheTwoRegularisers) {
+class RateCost : public ::testing::TestWithParam<std::tuple<EngineMode, int>> {};
+
+INSTANTIATE_TEST_SUITE_P(ModesAndChunks, RateCost,
+                         ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense),
+                                            ::testing::Values(0, 7)));
+
+TEST_P(RateCost, IsTheDifferenceOfTheTwoRegularisers) {
   const Case test = three_layers();
   constexpr double kWeight = 3.0;
-  for (const EngineMode mode : {EngineMode::sparse, EngineMode::dense}) {
-    for (const int layer : {0, 1}) {
-      NetworkSpec upper = test.network, lower = test.network;
-      upper.layers[layer].rate_upper = 0.0;
-      upper.layers[layer].rate_upper_weight = kWeight;
-      lower.layers[layer].rate_lower = 1.0;
-      lower.layers[layer].rate_lower_weight = kWeight;
-      const auto none = [](Engine&) {};
-      const Gradient plain = gradient_of(test, test.network, mode, none);
-      const Gradient above = gradient_of(test, upper, mode, none);
-      const Gradient below = gradient_of(test, lower, mode, none);
-      const Gradient cost =
-          gradient_of(test, test.network, mode, [&](Engine& engine) { engine.set_rate_cost(layer, 2.0 * kWeight); });
-      EXPECT_NEAR(cost.result.regulariser, 2.0 * kWeight * plain.result.layers[layer].activity, 1e-12);
-      double error = 0.0, size = 0.0;
-      for (int l = 0; l <= layer; ++l) {
-        for (std::size_t i = 0; i < cost.parameters.layers[l].weight.size(); ++i) {
-          const auto value = [&](const Gradient& of) { return static_cast<double>(of.parameters.layers[l].weight[i]); };
-          const double by_cost = value(cost) - value(plain);
-          const double by_regularisers = value(above) - value(below);
-          error += (by_cost - by_regularisers) * (by_cost - by_regularisers);
-          size += by_cost * by_cost;
-        }
+  const auto [mode, bptt_steps] = GetParam();
+  for (const int layer : {0, 1}) {
+    NetworkSpec upper = test.network, lower = test.network;
+    upper.layers[layer].rate_upper = 0.0;
+    upper.layers[layer].rate_upper_weight = kWeight;
+    lower.layers[layer].rate_lower = 1.0;
+    lower.layers[layer].rate_lower_weight = kWeight;
+    const auto none = [](Engine&) {};
+    const Gradient plain = gradient_of(test, test.network, mode, none, bptt_steps);
+    const Gradient above = gradient_of(test, upper, mode, none, bptt_steps);
+    const Gradient below = gradient_of(test, lower, mode, none, bptt_steps);
+    const auto price = [&](Engine& engine) { engine.set_rate_cost(layer, 2.0 * kWeight); };
+    const Gradient cost = gradient_of(test, test.network, mode, price, bptt_steps);
+    EXPECT_NEAR(cost.result.regulariser, 2.0 * kWeight * plain.result.layers[layer].activity, 1e-12);
+    double error = 0.0, size = 0.0;
+    for (int l = 0; l <= layer; ++l) {
+      for (std::size_t i = 0; i < cost.parameters.layers[l].weight.size(); ++i) {
+        const auto value = [&](const Gradient& of) { return static_cast<double>(of.parameters.layers[l].weight[i]); };
+        const double by_cost = value(cost) - value(plain);
+        const double by_regularisers = value(above) - value(below);
+        error += (by_cost - by_regularisers) * (by_cost - by_regularisers);
+        size += by_cost * by_cost;
       }
-      EXPECT_GT(size, 0.0);
-      EXPECT_LT(std::sqrt(error / size), 1e-4);
     }
+    EXPECT_GT(size, 0.0);
+    EXPECT_LT(std::sqrt(error / size), 1e-4);
   }
 }
 

@@ -101,7 +101,8 @@ void write_gradients(const Configuration& configuration, const Parameters& param
     const std::vector<std::uint32_t> counts(output, output + classes);
     return count_loss<double>(configuration.loss, counts.data(), gradient, batch.steps, classes, label, scale).loss;
   };
-  const auto result = reference_step<double>(network, parameters, batch, loss, {}, std::nan(""));
+  const auto result =
+      reference_step<double>(network, parameters, batch, loss, {}, std::nan(""), {}, configuration.training.bptt_steps);
   std::vector<std::tuple<std::string, Shape, std::vector<double>>> tensors;
   tensors.emplace_back("loss", Shape{1}, std::vector<double>{result.loss / batch.samples + result.regulariser});
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
@@ -123,7 +124,10 @@ void write_gradients(const Configuration& configuration, const Parameters& param
 void print_training_losses(const Configuration& configuration, const Parameters& parameters, const SpikeBatch& batch,
                            int steps) {
   WorkerTeam team(2, false);
-  Engine engine(configuration.network, make_plan(configuration.network, EngineMode::sparse, 2), team);
+  Engine engine(
+      configuration.network,
+      make_plan(configuration.network, EngineMode::sparse, 2, EnginePrecision::fp32, configuration.training.bptt_steps),
+      team);
   engine.import_parameters(parameters);
   Optimizer optimizer(configuration.optimizer, engine);
   const auto loss = make_readout_loss(configuration.loss, configuration.network);

@@ -272,6 +272,17 @@ TEST(ConfigurationErrors, ADelayIsShorterThanASample) {
                   "config.toml:6: layers.hidden.delay_steps of 5 lets no spike arrive within the 5 steps of a sample");
 }
 
+TEST(ConfigurationErrors, ADelayLetsGradientsThroughWithinAChunk) {
+  const std::string delayed = with_layer("delay_steps = [4, 9]");
+  for (const char* chunk : {"training.bptt_steps=5", "training.bptt_steps=50", "training.bptt_steps=0"})
+    EXPECT_EQ(error_of(delayed, {"data.steps=50", chunk}), "") << chunk;
+  EXPECT_EQ(
+      error_of(delayed, {"data.steps=50", "training.bptt_steps=4"}),
+      "--set: training.bptt_steps = 4 lets no gradient reach layer hidden, whose spikes arrive 4 steps later or more "
+      "(layers.hidden.delay_steps): it must be more than that, or 0");
+  EXPECT_CONTAINS(error_of(kMinimal, {"training.bptt_steps=-1"}), "training.bptt_steps");
+}
+
 TEST(ConfigurationErrors, ABudgetIsNotForRecurrentLayers) {
   EXPECT_CONTAINS(error_of(with_layer("recurrent = true\nspike_budget = 3")),
                   "config.toml:7: layers.hidden.spike_budget limits the list that goes to the next layer");

@@ -44,7 +44,7 @@ LOSS_DEFAULTS = {
 MEMBRANE_ONLY = ("neuron", "input_gain", "input_scaling", "bias")  # what layers that do not spike know
 
 
-def network(layers, steps, channels, loss=None, optimizer=None):
+def network(layers, steps, channels, loss=None, optimizer=None, bptt_steps=0):
     """A description: `layers` are dicts of what differs from the defaults, each with a size."""
     described = [{"name": f"layer{i + 1}", **LAYER_DEFAULTS, **layer} for i, layer in enumerate(layers)]
     return {
@@ -53,6 +53,7 @@ def network(layers, steps, channels, loss=None, optimizer=None):
         "layers": described,
         "loss": {**LOSS_DEFAULTS, **(loss or {})},
         "optimizer": optimizer or {},
+        "bptt_steps": bptt_steps,
     }
 
 
@@ -120,5 +121,5 @@ def to_toml(description):
     text += _section("[loss]", description["loss"])
     if description["optimizer"]:
         text += _section("[optimizer]", description["optimizer"])
-    text += _section("[training]", {"anneal_window": False})
+    text += _section("[training]", {"anneal_window": False, "bptt_steps": description["bptt_steps"]})
     return text

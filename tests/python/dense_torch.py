@@ -81,6 +81,13 @@ class _Lif:
     def __getitem__(self, name):
         return self.constants[name]
 
+    def detach(self):
+        """Makes the states constants."""
+        for name in ("u", "s", "i", "b", "w"):
+            state = getattr(self, name, None)
+            if torch.is_tensor(state):
+                setattr(self, name, state.detach())
+
     def step(self, current):
         self.u = _reset(self.layer, self.u, self.s, self["threshold"], self["decay"]) + self.k * current
         self.s = _spike(self.layer, self.u, self["threshold"])
@@ -121,29 +128,37 @@ class _AdLif(_Lif):
 
 
 class _SeAdLif(_Lif):
-    """w[t] = beta w[t-1] + (1 - beta) q (a u[t] + b s[t]), u[t] after its reset (Baronig et al. 2024)."""
+    """w[t] = beta w[t-1] + (1 - beta) q (a u[t-1] + b s[t-1]), u after its reset (Baronig et al. 2024)."""
 
     w = 0.0
 
     def step(self, current):
         layer, beta = self.layer, self["decay_adapt"]
-        potential = self["decay"] * self.u + self.k * (current - self.w)
-        self.s = _spike(layer, potential, self["threshold"])
-        self.u = _reset(layer, potential, self.s, self["threshold"], 1.0)
-        driven = self["adapt_membrane"] * self.u + self["adapt_spike"] * self.s
+        after_reset = _reset(layer, self.u, self.s, self["threshold"], 1.0)
+        driven = self["adapt_membrane"] * after_reset + self["adapt_spike"] * self.s
         self.w = beta * self.w + (1.0 - beta) * layer["adapt_gain"] * driven
-        return self.s, potential
+        self.u = self["decay"] * after_reset + self.k * (current - self.w)
+        self.s = _spike(layer, self.u, self["threshold"])
+        return self.s, self.u
 
 
 MODELS = {"lif": _Lif, "if": _Lif, "cuba_lif": _CubaLif, "alif": _Alif, "adlif": _AdLif, "se_adlif": _SeAdLif}
 
 
-def run_spiking(layer, weight, recurrent_weight, bias, constants, inputs):
+def _begins_chunk(t, bptt_steps):
+    """Whether gradients end between the step before and this one."""
+    return bptt_steps > 0 and t > 0 and t % bptt_steps == 0
+
+
+def run_spiking(layer, weight, recurrent_weight, bias, constants, inputs, bptt_steps=0):
     """Spikes, and potentials that the threshold sees, of a layer; `recurrent_weight` (to, from) or None."""
     s = torch.zeros(inputs.shape[0], weight.shape[0], dtype=inputs.dtype)
     model = MODELS[layer["neuron"]](layer, constants, s)
     spikes, potentials = [], []
     for t in range(inputs.shape[1]):
+        if _begins_chunk(t, bptt_steps):
+            model.detach()
+            s = s.detach()
         current = inputs[:, t] @ weight.T
         if recurrent_weight is not None:
             current = current + s @ recurrent_weight.T
@@ -155,7 +170,7 @@ def run_spiking(layer, weight, recurrent_weight, bias, constants, inputs):
     return torch.stack(spikes, 1), torch.stack(potentials, 1)
 
 
-def run_membrane(layer, weight, bias, decay, inputs):
+def run_membrane(layer, weight, bias, decay, inputs, bptt_steps=0):
     """Membranes of a leaky integrator (li) or, without memory, of a linear layer."""
     if layer["neuron"] == "linear":
         decay = torch.zeros_like(decay)
@@ -166,6 +181,8 @@ def run_membrane(layer, weight, bias, decay, inputs):
         current = inputs[:, t] @ weight.T
         if bias is not None:
             current = current + bias
+        if _begins_chunk(t, bptt_steps):
+            u = u.detach()
         u = decay * u + gain * current
         membranes.append(u)
     return torch.stack(membranes, 1)
@@ -237,17 +254,18 @@ def run(network, parameters, inputs, labels):
     .recurrent_weight and .bias (if any), and constants of neurons where they have their own; `inputs` is (samples, steps, channels), `labels` (samples).
     """
     signal, regulariser, trace = inputs, 0.0, []
+    chunk = network["bptt_steps"]
     for layer in network["layers"]:
         name = layer["name"]
         weight, bias = parameters[name + ".weight"], parameters.get(name + ".bias")
         constants = {key: parameters.get(f"{name}.{key}", layer.get(key)) for key in cases.CONSTANTS}
         if layer["neuron"] in MODELS:
             recurrent_weight = parameters.get(name + ".recurrent_weight")
-            spikes, membranes = run_spiking(layer, weight, recurrent_weight, bias, constants, signal)
+            spikes, membranes = run_spiking(layer, weight, recurrent_weight, bias, constants, signal, chunk)
             regulariser = regulariser + rate_regulariser(layer, spikes)
             signal = spikes
         else:
-            spikes, membranes = None, run_membrane(layer, weight, bias, constants["decay"], signal)
+            spikes, membranes = None, run_membrane(layer, weight, bias, constants["decay"], signal, chunk)
             signal = membranes
         trace.append((layer, spikes, membranes))
     loss = network["loss"]

@@ -60,13 +60,13 @@ def torch_losses(description, parameters, inputs, labels):
     return losses, margin
 
 
+@pytest.mark.parametrize("chunk", (0, 6), ids=("whole", "chunks"))
 @pytest.mark.parametrize("recurrent", (False, True), ids=("feedforward", "recurrent"))
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_ten_training_steps_follow_pytorch(reference_tool, tmp_path, kind, recurrent):
+def test_ten_training_steps_follow_pytorch(reference_tool, tmp_path, kind, recurrent, chunk):
     hidden = {"size": 24, "window": [0.5, 1.5], "surrogate_beta": 5.0, "recurrent": recurrent}
-    description = cases.network(
-        [hidden, {**hidden, "size": 18}, {"neuron": "li", "size": 5}], steps=20, channels=30, optimizer=OPTIMIZERS[kind]
-    )
+    layers = [hidden, {**hidden, "size": 18}, {"neuron": "li", "size": 5}]
+    description = cases.network(layers, steps=20, channels=30, optimizer=OPTIMIZERS[kind], bptt_steps=chunk)
     for seed in range(50):
         batch = cases.draw(description, samples=4, seed=seed)
         losses, margin = torch_losses(description, *batch)

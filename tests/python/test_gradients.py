@@ -155,6 +155,26 @@ def test_every_neuron_and_its_learned_constants(reference_tool, tmp_path, neuron
     check(reference_tool, tmp_path, description)
 
 
+@pytest.mark.parametrize("chunk", (1, 3, 7, 19))
+@pytest.mark.parametrize("recurrent", (False, True), ids=("feed-forward", "recurrent"))
+@pytest.mark.parametrize("neuron", cases.HELD)
+def test_truncation_is_what_detached_states_give(reference_tool, tmp_path, neuron, recurrent, chunk):
+    learn = [key for key in ("decay", "threshold", *cases.HELD[neuron]) if neuron != "if" or key != "decay"]
+    rates = {"rate_upper": 0.05, "rate_upper_weight": 3.0}
+    spiking = {**HIDDEN, **rates, "neuron": neuron, "learn": learn, "recurrent": recurrent, "reset": "subtract"}
+    layers = [{**spiking, "size": 21}, {**spiking, "size": 12}, {"neuron": "li", "size": 9}]
+    description = cases.network(
+        [*layers, {"neuron": "linear", "size": 4}], steps=20, channels=12, loss={"over": "mean"}, bptt_steps=chunk
+    )
+    check(reference_tool, tmp_path, description)
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_truncation_with_every_loss(reference_tool, tmp_path, over):
+    layers = [{**HIDDEN, "size": 20, "recurrent": True}, {"neuron": "li", "size": 5}]
+    check(reference_tool, tmp_path, cases.network(layers, steps=15, channels=10, loss={"over": over}, bptt_steps=4))
+
+
 def test_recurrent_output_layer(reference_tool, tmp_path):
     layers = [{**HIDDEN, "size": 20}, {**HIDDEN, "size": 5, "recurrent": True}]
     check(reference_tool, tmp_path, cases.network(layers, steps=15, channels=10, loss=COUNT_LOSSES[0]))
