@@ -69,6 +69,17 @@ def test_time_and_memory_grow_with_activity(plan):
     assert reports[0]["memory_bytes"]["saved"] < reports[1]["memory_bytes"]["saved"] < reports[2]["memory_bytes"]["saved"]
 
 
+def test_chunks_of_recordings_take_less_memory_and_more_time(plan, project):
+    steps = ("--set", "data.steps=1000", "--set", "layers.hidden1.size=256")
+    whole = only_json(plan(project / "config.toml", *steps, "--json"))
+    chunks = only_json(plan(project / "config.toml", *steps, "--set", "training.bptt_steps=20", "--json"))
+    assert (whole["bptt_steps"], chunks["bptt_steps"]) == (0, 20)
+    assert chunks["memory_bytes"]["saved"] < 0.5 * whole["memory_bytes"]["saved"]
+    assert chunks["predicted"]["phases"]["forward"] > whole["predicted"]["phases"]["forward"]
+    text = plan(project / "config.toml", *steps, "--set", "training.bptt_steps=20").stdout
+    assert "1000 steps, in chunks of 20, each forward twice" in text
+
+
 def test_a_damaged_cache_is_measured_anew(plan, cache):
     before = only_json(plan("--net", "small", "--json"))
     [kept] = (cache / "spikeloom").glob("machine-*.json")

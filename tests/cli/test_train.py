@@ -152,6 +152,22 @@ def test_seeds_that_are_none_are_refused(spikeloom, project):
         assert "seed" in error_line(result)
 
 
+def test_training_in_chunks_keeps_less_and_is_evaluated_alike(spikeloom, project):
+    def kept(folder):
+        lines = (folder / "metrics.jsonl").read_text().splitlines()
+        return max(json.loads(line)["saved_state_bytes"] for line in lines)
+
+    for name, chunk in (("whole", 0), ("chunks", 2)):
+        result = spikeloom("train", project / "config.toml", "--out", project / name, "--set", f"training.bptt_steps={chunk}",
+                           "--set", "data.steps=40", "--set", "engine.mode=sparse", "--json")
+        assert result.returncode == 0, result.stderr
+    assert kept(project / "chunks") < kept(project / "whole")
+    by_chunks = only_json(spikeloom("eval", project / "chunks", "--json"))
+    as_whole = only_json(spikeloom("eval", project / "chunks", "--set", "training.bptt_steps=0", "--json"))
+    same = ("samples", "loss", "accuracy", "confusion", "activity")
+    assert {key: by_chunks[key] for key in same} == {key: as_whole[key] for key in same}
+
+
 def test_early_stopping_is_reported(spikeloom, project):
     result = spikeloom("train", project / "config.toml", "--out", project / "run", "--epochs", 9, "--set", "training.early_stopping=2",
                        "--set", "optimizer.learning_rate=1e-12", "--set", "training.anneal_window=false", "--json")
