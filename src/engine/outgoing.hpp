@@ -56,6 +56,14 @@ class Outgoing {
   /// Whether the lists of this batch differ from the layer's own. Only then the rest may be used.
   bool changes() const { return changes_; }
 
+  /// Whether dropout leaves spikes out in this batch, and whether it does so with this one: (sample * steps + step) and
+  /// neuron.
+  bool drops() const { return dropout_.has_value(); }
+  bool leaves_out(std::size_t row, std::uint32_t id) const {
+    return dropout_ &&
+           dropout_->bits_at((first_row_ + row) * static_cast<std::uint64_t>(spec_->size) + id) < dropped_below_;
+  }
+
   /// Makes spikes() from the layer's own.
   void send_spikes(const SpikeLists& own, WorkerTeam& team);
   /// Makes active() from the layer's own lists, after send_spikes.
@@ -85,11 +93,6 @@ class Outgoing {
     void end_step() { ends.push_back(static_cast<std::uint32_t>(ids.size())); }
   };
 
-  /// Whether dropout leaves a neuron out: of the spikes as of the active neurons.
-  bool leaves_out(std::size_t row, std::uint32_t id) const {
-    return dropout_ &&
-           dropout_->bits_at((first_row_ + row) * static_cast<std::uint64_t>(spec_->size) + id) < dropped_below_;
-  }
   std::size_t room() const;
   void choose_spikes(int sample, const SpikeLists& own, SampleEntries& out) const;
   void choose_active(int sample, const SpikeLists& own_spikes, const SpikeLists& own_active, SampleEntries& out) const;
