@@ -175,6 +175,31 @@ TEST(FeedbackInBf16, LayersOfALoopKeepFp32) {
   EXPECT_GT(half, 5);
 }
 
+TEST(FeedbackGradient, DoesNotRememberTheLastBatch) {
+  Case test;
+  test.network.channels = 40;
+  for (const char* name : {"hidden1", "hidden2"}) test.network.layers.push_back(lif_layer(name, 70));
+  test.network.layers.push_back(readout_layer("output", 5, NeuronKind::leaky_integrator));
+  test.network.layers[0].inputs = {"data", "hidden2"};
+  for (int l : {0, 1}) test.network.layers[l].surrogate.window_low = -100.0;
+  test.network.layers[1].learn = {NeuronParameter::threshold};  // hidden2 is heard in the loop alone
+  test.network.layers[2].inputs = {"hidden1"};
+  test.parameters = random_parameters(test.network, 0.1, Liveliness::ordinary, RandomStream(1, "parameters"));
+  const auto loss = make_readout_loss(test.loss, test.network);
+  WorkerTeam team(2, false);
+  const auto gradient_after = [&](bool another) {
+    Engine engine(test.network, make_plan(test.network, EngineMode::sparse, 2), team);
+    engine.import_parameters(test.parameters);
+    Parameters gradient;
+    if (another) engine.gradient(random_batch(9, 20, 40, 5, 0.3, RandomStream(2, "batch")), *loss, gradient);
+    engine.gradient(random_batch(6, 20, 40, 5, 0.2, RandomStream(3, "batch")), *loss, gradient);
+    return gradient.layers[1].weight;
+  };
+  const std::vector<float> fresh = gradient_after(false);
+  EXPECT_GT(*std::max_element(fresh.begin(), fresh.end()), 0.0f);
+  EXPECT_EQ(fresh, gradient_after(true));
+}
+
 TEST(FeedbackSpikes, ArriveOneStepLater) {
   // hidden1 fires once, from the data; each layer passes it on with a weight above its threshold.
   NetworkSpec network;
