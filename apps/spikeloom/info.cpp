@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -35,6 +36,26 @@ std::vector<std::string> input_names(const NetworkSpec& network, std::size_t lay
   return names;
 }
 
+/// Those of them that are later layers: their spikes arrive one step later.
+std::vector<std::string> feedback_names(const NetworkSpec& network, std::size_t layer) {
+  std::vector<std::string> names;
+  for (const int source : network.sources_of(layer)) {
+    if (NetworkSpec::lag_of(source, layer) > 0) names.push_back(network.layers[source].name);
+  }
+  return names;
+}
+
+/// Layers that feedback joins: they go through the steps together. Empty for any other layer.
+std::vector<std::string> loop_names(const NetworkSpec& network, std::size_t layer) {
+  for (const std::vector<int>& part : network.connected_parts()) {
+    if (part.size() == 1 || std::find(part.begin(), part.end(), static_cast<int>(layer)) == part.end()) continue;
+    std::vector<std::string> names;
+    for (const int l : part) names.push_back(network.layers[l].name);
+    return names;
+  }
+  return {};
+}
+
 ordered_json layers_to_json(const NetworkSpec& network) {
   ordered_json layers = ordered_json::array();
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
@@ -43,26 +64,51 @@ ordered_json layers_to_json(const NetworkSpec& network) {
                       {"neuron", neuron_name(layer)},
                       {"size", layer.size},
                       {"recurrent", layer.recurrent},
-                      {"inputs", input_names(network, l)}});
+                      {"inputs", input_names(network, l)},
+                      {"feedback", feedback_names(network, l)},
+                      {"loop", loop_names(network, l)}});
   }
   return layers;
 }
 
+/// What a layer takes: "data, hidden2 (one step later)".
+std::string sources_text(const NetworkSpec& network, std::size_t layer) {
+  std::vector<std::string> texts;
+  for (const int source : network.sources_of(layer)) {
+    const std::string name = source < 0 ? kDataInput : network.layers[source].name;
+    texts.push_back(NetworkSpec::lag_of(source, layer) > 0 ? name + " (one step later)" : name);
+  }
+  if (network.layers[layer].recurrent) texts.push_back("itself (one step later)");
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// The graph of layers as lines, from the data up: each layer with what it takes its spikes from.
 Rows layer_rows(const NetworkSpec& network) {
+  std::size_t widest = 0;
+  std::vector<std::string> neurons;
+  for (const LayerSpec& layer : network.layers) {
+    neurons.push_back(fmt::format("{} {}", layer.size, neuron_name(layer)));
+    widest = std::max(widest, neurons.back().size());
+  }
   Rows rows;
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
-    const LayerSpec& layer = network.layers[l];
-    rows.emplace_back("layer " + layer.name,
-                      fmt::format("{} neurons, {}{} <- {}", layer.size, neuron_name(layer),
-                                  layer.recurrent ? ", recurrent" : "", fmt::join(input_names(network, l), ", ")));
+    rows.emplace_back("layer " + network.layers[l].name,
+                      fmt::format("{:{}} <- {}", neurons[l], widest, sources_text(network, l)));
+  }
+  for (const std::vector<int>& part : network.connected_parts()) {
+    if (part.size() > 1)
+      rows.emplace_back("step by step", fmt::format("{}", fmt::join(loop_names(network, part.front()), ", ")));
   }
   return rows;
 }
 
-/// The network as comments of a configuration: each layer with what it takes its spikes from.
+/// The same as comments of a configuration.
 std::string graph_text(const NetworkSpec& network) {
+  const Rows rows = layer_rows(network);
+  std::size_t widest = 0;
+  for (const auto& [name, what] : rows) widest = std::max(widest, name.size());
   std::string text;
-  for (const auto& [name, what] : layer_rows(network)) text += fmt::format("# {}: {}\n", name, what);
+  for (const auto& [name, what] : rows) text += fmt::format("# {:{}} {}\n", name, widest, what);
   return text;
 }
 

@@ -97,8 +97,8 @@ struct LayerSpec {
   // Mean rate of the layer that training holds; 0 is off.
   double activity_target = 0.0;
   double rescue_active = 0.0;  // while a smaller fraction of the neurons is active in a batch, the window widens
-  /// Where the layer takes its spikes from: names of earlier layers, and kDataInput. None: the layer before, or the
-  /// data.
+  /// Where the layer takes its spikes from: names of other layers, and kDataInput. Those of a later layer arrive one
+  /// step later (feedback). None: the layer before, or the data.
   std::vector<std::string> inputs;
   // What happens to spikes on their way to the next layer; nothing by default.
   int spike_budget = 0;         // most ids in the list of a (sample, step); 0 is off
@@ -122,13 +122,17 @@ struct NetworkSpec {
   double step_ms = 1.0;
   std::vector<LayerSpec> layers;
 
-  /// Where a layer takes its input from, in the order of the columns of its weights: earlier layers by number, or -1,
-  /// the data.
+  /// Where a layer takes its input from, in the order of the columns of its weights: layers by number, or -1, the data.
   std::vector<int> sources_of(std::size_t layer) const;
+  /// Steps that spikes of such a source take to the layer: 1 where it is feedback, from a later layer, else 0.
+  static int lag_of(int source, std::size_t layer) { return source > static_cast<int>(layer) ? 1 : 0; }
   /// Neurons of such a source.
   int size_of(int source) const { return source < 0 ? channels : layers[source].size; }
   /// Neurons of all sources of a layer.
   int inputs_of(std::size_t layer) const;
+  /// The strongly connected parts of the graph of layers: layers that reach each other through feedback are in one, in
+  /// ascending order; any other layer is one of its own. A part comes after those that it takes spikes from.
+  std::vector<std::vector<int>> connected_parts() const;
   int outputs() const { return layers.back().size; }
 };
 

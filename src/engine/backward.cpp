@@ -8,38 +8,6 @@
 namespace spikeloom {
 namespace {
 
-/// Ranges of samples whose partial input gradients (one float for an event and a tile), and deltas that several workers
-/// need, fit the budgets. The bits do not depend on the cut.
-std::vector<SampleRange> groups_within_budget(const LayerState& layer, const InputSources* below,
-                                              const PassContext& context) {
-  int most = context.samples;
-  if (layer.recurrent()) {
-    most = recurrent_group_size(layer, context);
-  } else if (layer.shared_tiles() > 0) {
-    const std::size_t sample_bytes = static_cast<std::size_t>(context.steps) * layer.width() *
-                                     (layer.half_rows() ? sizeof(kernels::Bf16Pair) / 2 : sizeof(float)) *
-                                     layer.shared_tiles();
-    most =
-        static_cast<int>(std::clamp<std::size_t>(context.plan->shared_delta_bytes / sample_bytes, 1, context.samples));
-  }
-  if (!below) return ranges_of({0, context.samples}, most);
-  const std::size_t events_allowed =
-      std::max<std::size_t>(1, layer.partial_budget_bytes() / (sizeof(float) * layer.tiles()));
-  const auto events_before = [&](int sample) {
-    return below->active().offsets[static_cast<std::size_t>(sample) * context.steps];
-  };
-  std::vector<SampleRange> groups;
-  for (int first = 0; first < context.samples;) {
-    int last = first + 1;
-    while (last < context.samples && last - first < most &&
-           events_before(last + 1) - events_before(first) <= events_allowed)
-      ++last;
-    groups.push_back({first, last});
-    first = last;
-  }
-  return groups;
-}
-
 /// The leaky integrator below a linear layer: its membranes are computed again rather than kept, for they are dense.
 /// Writes k delta of a sample to `rows` (steps, width), and adds the sample to the linear layer's gradients.
 void delta_below_linear(LayerState& layer, int tile, int sample, const SpikeRows& input, const GradientSource& source,
@@ -231,22 +199,9 @@ void prefetch(const float* rows, std::size_t floats) {
   for (std::size_t i = 0; i < floats; i += kFloatsPerLine) __builtin_prefetch(rows + i, 0, 2);
 }
 
-/// Phase 1 of a recurrent layer, whose tiles need each other at every step: k delta of a group of samples, and the
-/// events that its own gradients are made from.
-TileRows delta_of_all_tiles(LayerState& layer, SampleRange group, std::span<const SampleRange> ranges,
-                            const PassContext& context) {
-  const std::size_t tile_floats = static_cast<std::size_t>(group.size()) * context.steps * layer.width();
-  context.shared->delta.reserve_discard(tile_floats * layer.tiles());
-  const TileRows rows{context.shared->delta.data(), static_cast<std::ptrdiff_t>(tile_floats), layer.width()};
-  recurrent_delta(layer, group, rows, context);
-  transpose_events(layer.spikes.view(layer.size()), context.steps, ranges, *context.team,
-                   context.shared->own_transposed, &layer.carried.spikes());
-  return rows;
-}
-
 /// The passes of a layer over a group of samples, tile by tile:
 ///
-///   1. delta of a range of samples, in the worker's own memory
+///   1. delta of a range of samples, in the worker's own memory, unless a loop (loop.hpp) has made it
 ///   2. each tile's part of dLoss/ds of the layers below, at their active sets
 ///   3. the weight gradient from the events of that range, and with the last range the update
 ///
@@ -255,9 +210,9 @@ TileRows delta_of_all_tiles(LayerState& layer, SampleRange group, std::span<cons
 /// and in the same order as by one worker.
 class GroupPass {
  public:
-  /// `keep`: gradients outlive the group.
+  /// `keep`: gradients outlive the group. `loop`: k delta of the group, if it is made.
   GroupPass(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
-            const UpdateRule& rule, const PassContext& context, SampleRange group, bool keep)
+            const UpdateRule& rule, const PassContext& context, SampleRange group, bool keep, const LoopDelta* loop)
       : layer_(layer),
         input_(input),
         below_(below),
@@ -266,13 +221,17 @@ class GroupPass {
         context_(context),
         group_(group),
         keep_(keep),
+        loop_(loop),
         width_(layer.width()),
         ranges_(ranges_of(group, std::max(1, context.plan->delta_rows / context.steps))),
         shared_(*context.shared) {}
 
   void run() {
     transpose_events(input_, context_.steps, ranges_, *context_.team, shared_.transposed);
-    if (layer_.recurrent()) own_delta_ = delta_of_all_tiles(layer_, group_, ranges_, context_);
+    if (layer_.recurrent()) {
+      transpose_events(layer_.spikes.view(layer_.size()), context_.steps, ranges_, *context_.team,
+                       loop_->scratch.own_transposed, &layer_.carried.spikes());
+    }
     if (below_) {
       active_ = below_->active().offsets.data();
       // Each tile's part starts at a cache line, so that no two workers write one line.
@@ -357,12 +316,13 @@ class GroupPass {
     const TileGradient gradient = gradient_of(layer_, tile, keep_, scratch);
     for (std::size_t range = 0; range < ranges_.size(); ++range) {
       const TransposedEvents& events = shared_.transposed[range];
-      if (layer_.recurrent()) {
-        const float* delta = own_delta_.at(tile, row_of(ranges_[range].first - group_.first));
+      if (loop_) {
+        const float* delta = loop_->rows.at(tile, row_of(ranges_[range].first - group_.first));
         prefetch(delta, row_of(ranges_[range].size()) * width_);
         input_gradient(tile, ranges_[range], delta);
         weight_gradient(events, 0, input_.neurons, delta, gradient.weight);
-        add_own_gradients(layer_, tile, input_, shared_.own_transposed[range], context_, scratch, delta, width_,
+        const TransposedEvents* own = layer_.recurrent() ? &loop_->scratch.own_transposed[range] : nullptr;
+        add_own_gradients(layer_, tile, input_, ranges_[range], own, context_, scratch, delta, width_,
                           gradient.recurrent_weight);
         continue;
       }
@@ -401,13 +361,14 @@ class GroupPass {
   template <class Number>
   void make_room() {
     const std::size_t tiles = layer_.shared_tiles();
-    buffer<Number>(shared_.delta, shared_.half_delta).reserve_discard(tiles * numbers<Number>(group_.size()));
+    buffer<Number>(shared_.layers.front().delta, shared_.half_delta)
+        .reserve_discard(tiles * numbers<Number>(group_.size()));
     shared_.sample_sums.reserve_discard(tiles * group_.size() * layer_.sample_sums());
     if (!keep_) shared_.shared_gradient.reserve_discard(tiles * layer_.tile_floats());
   }
   template <class Number>
   Number* shared_rows(int tile, int sample) {
-    return buffer<Number>(shared_.delta, shared_.half_delta).data() +
+    return buffer<Number>(shared_.layers.front().delta, shared_.half_delta).data() +
            numbers<Number>(layer_.number_among_shared(tile) * group_.size() + sample - group_.first);
   }
   float* shared_sums(int tile, int sample) {
@@ -471,23 +432,54 @@ class GroupPass {
   const PassContext& context_;
   SampleRange group_;
   bool keep_;
+  const LoopDelta* loop_;  // null: of a feed-forward layer
   int width_;
   std::vector<SampleRange> ranges_;
   SharedScratch& shared_;
-  TileRows own_delta_;                     // of a recurrent layer
   const std::uint32_t* active_ = nullptr;  // offsets of below->active()
   std::size_t part_stride_ = 0;
 };
 
+/// Samples of a feed-forward layer whose deltas fit the budget, where several workers need them.
+int samples_of_shared_deltas(const LayerState& layer, const PassContext& context) {
+  if (layer.shared_tiles() == 0) return context.samples;
+  const std::size_t sample_bytes = static_cast<std::size_t>(context.steps) * layer.width() *
+                                   (layer.half_rows() ? sizeof(kernels::Bf16Pair) / 2 : sizeof(float)) *
+                                   layer.shared_tiles();
+  return static_cast<int>(std::clamp<std::size_t>(context.plan->shared_delta_bytes / sample_bytes, 1, context.samples));
+}
+
 }  // namespace
+
+int samples_within_budget(const LayerState& layer, const InputSources* below, int first, const PassContext& context) {
+  if (!below) return context.samples - first;
+  const std::size_t events_allowed =
+      std::max<std::size_t>(1, layer.partial_budget_bytes() / (sizeof(float) * layer.tiles()));
+  const auto events_before = [&](int sample) {
+    return below->active().offsets[static_cast<std::size_t>(sample) * context.steps];
+  };
+  int last = first + 1;
+  while (last < context.samples && events_before(last + 1) - events_before(first) <= events_allowed) ++last;
+  return last - first;
+}
+
+void backward_sparse_group(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
+                           const PassContext& context, SampleRange group, bool keep, const LoopDelta& delta) {
+  GroupPass(layer, input, below, {}, rule, context, group, keep, &delta).run();
+}
 
 void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context) {
-  const std::vector<SampleRange> groups = groups_within_budget(layer, below, context);
+  // The bits do not depend on the cut.
+  std::vector<SampleRange> groups;
+  const int most = samples_of_shared_deltas(layer, context);
+  for (int first = 0; first < context.samples; first = groups.back().last)
+    groups.push_back({first, first + std::min(most, samples_within_budget(layer, below, first, context))});
   const bool keep = rule.update == nullptr || groups.size() > 1;
   if (keep) kept_gradients(layer, 0);  // allocated before the workers need it
   if (below) below->prepare_gradient();
-  for (const SampleRange& group : groups) GroupPass(layer, input, below, source, rule, context, group, keep).run();
+  for (const SampleRange& group : groups)
+    GroupPass(layer, input, below, source, rule, context, group, keep, nullptr).run();
 }
 
 }  // namespace spikeloom

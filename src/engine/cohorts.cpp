@@ -1,40 +1,59 @@
 #include "engine/cohorts.hpp"
 
-#include <numeric>
-
 namespace spikeloom {
+namespace {
 
-int cohort_count(const LayerState& layer, SampleRange group) {
-  return layer.step_schedule() == StepSchedule::sample_major ? group.size() : 1;
+/// Of each layer, the tiles of one worker, or all (-1).
+std::vector<std::vector<int>> tiles_of(const Loop& loop, int worker) {
+  std::vector<std::vector<int>> tiles(loop.size());
+  for (int m = 0; m < loop.size(); ++m) {
+    for (int tile = 0; tile < loop.layer(m).tiles(); ++tile) {
+      if (worker < 0 || loop.layer(m).owner(tile) == worker) tiles[m].push_back(tile);
+    }
+  }
+  return tiles;
 }
 
-SampleRange cohort_samples(const LayerState& layer, SampleRange group, int number) {
-  if (layer.step_schedule() == StepSchedule::step_major) return group;
+}  // namespace
+
+int cohort_count(const Loop& loop, SampleRange group) {
+  return loop.schedule() == StepSchedule::sample_major ? group.size() : 1;
+}
+
+SampleRange cohort_samples(const Loop& loop, SampleRange group, int number) {
+  if (loop.schedule() == StepSchedule::step_major) return group;
   return {group.first + number, group.first + number + 1};
 }
 
-void for_each_cohort(const LayerState& layer, SampleRange group, const PassContext& context,
-                     const std::function<void(SampleRange, StepExchange&)>& prepare,
+void for_each_cohort(const Loop& loop, SampleRange group, const PassContext& context,
+                     const std::function<void(SampleRange, std::vector<StepExchange>&)>& prepare,
                      const std::function<void(const Cohort&)>& advance) {
-  if (layer.step_schedule() == StepSchedule::sample_major) {
-    std::vector<int> all(layer.tiles());
-    std::iota(all.begin(), all.end(), 0);
+  const auto exchanges_of = [&](std::vector<StepExchange>& exchanges) -> std::vector<StepExchange>& {
+    if (exchanges.size() < static_cast<std::size_t>(loop.exchanges())) exchanges.resize(loop.exchanges());
+    return exchanges;
+  };
+  const auto steps_of = [&](WorkerScratch& scratch) {
+    if (scratch.steps.size() < static_cast<std::size_t>(loop.size())) scratch.steps.resize(loop.size());
+  };
+  if (loop.schedule() == StepSchedule::sample_major) {
+    const std::vector<std::vector<int>> all = tiles_of(loop, -1);
     context.team->for_each(group.size(), [&](std::size_t number, int worker) {
       WorkerScratch& scratch = (*context.scratch)[worker];
-      const SampleRange samples = cohort_samples(layer, group, static_cast<int>(number));
-      prepare(samples, scratch.step.exchange);
-      advance({samples, static_cast<int>(number), all, &scratch.step.exchange, &scratch, nullptr});
+      steps_of(scratch);
+      std::vector<StepExchange>& exchanges = exchanges_of(scratch.exchanges);
+      const SampleRange samples = cohort_samples(loop, group, static_cast<int>(number));
+      prepare(samples, exchanges);
+      advance({samples, static_cast<int>(number), all, &exchanges, &scratch, nullptr});
     });
     return;
   }
-  StepExchange& exchange = context.shared->exchange;
-  prepare(group, exchange);
+  std::vector<StepExchange>& exchanges = exchanges_of(context.shared->exchanges);
+  prepare(group, exchanges);
   context.team->run([&](int worker) {
-    std::vector<int> own;
-    for (int tile = 0; tile < layer.tiles(); ++tile) {
-      if (layer.owner(tile) == worker) own.push_back(tile);
-    }
-    advance({group, 0, own, &exchange, &(*context.scratch)[worker], context.team});
+    WorkerScratch& scratch = (*context.scratch)[worker];
+    steps_of(scratch);
+    const std::vector<std::vector<int>> own = tiles_of(loop, worker);
+    advance({group, 0, own, &exchanges, &scratch, context.team});
   });
 }
 

@@ -31,7 +31,8 @@ struct Blocks {
   int width;
 };
 
-/// The layer's weights as one (inputs, stride) matrix.
+}  // namespace
+
 void gather_weights(const LayerState& layer, const PassContext& context, AlignedBuffer<float>& matrix) {
   matrix.reserve_discard(static_cast<std::size_t>(layer.inputs()) * layer.stride());
   context.team->for_each(layer.tiles(), [&](std::size_t tile, int) {
@@ -41,6 +42,8 @@ void gather_weights(const LayerState& layer, const PassContext& context, Aligned
       std::copy_n(from, layer.width(), to);
   });
 }
+
+namespace {
 
 /// The spikes of a group of samples as (rows, neurons) of 0, what a spike counts, or its multiples.
 void densify(const SpikeRows& input, SampleRange group, const PassContext& context, AlignedBuffer<float>& matrix) {
@@ -55,31 +58,41 @@ void densify(const SpikeRows& input, SampleRange group, const PassContext& conte
   });
 }
 
-std::vector<SampleRange> row_groups(const PassContext& context) {
-  return ranges_of({0, context.samples}, std::max(1, kRowsPerGroup / context.steps));
-}
-
 }  // namespace
 
+int dense_group_size(const PassContext& context) { return std::max(1, kRowsPerGroup / context.steps); }
+
+TileRows dense_currents(const LoopMember& member, const SpikeRows& input, SampleRange group, const PassContext& context,
+                        LayerScratch& scratch) {
+  const LayerState& layer = *member.layer;
+  AlignedBuffer<float>& spikes = context.shared->spikes;
+  const int rows = group.size() * context.steps;
+  densify(input, group, context, spikes);
+  scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * layer.stride());
+  if (member.from_outside.empty())
+    std::fill_n(scratch.currents.data(), static_cast<std::size_t>(rows) * layer.stride(), 0.0f);
+  const Blocks blocks(layer);
+  context.team->for_each(blocks.count(), [&](std::size_t b, int) {
+    const int block = static_cast<int>(b), column = blocks.first_column(block);
+    float added_to = 0.0f;
+    for (const InputColumns& part : member.from_outside) {
+      matrix_product(false, false, rows, blocks.columns(block), part.count, spikes.data() + part.first, input.neurons,
+                     scratch.weights.data() + static_cast<std::size_t>(part.first) * layer.stride() + column,
+                     layer.stride(), added_to, scratch.currents.data() + column, layer.stride());
+      added_to = 1.0f;
+    }
+  });
+  return {scratch.currents.data(), layer.width(), layer.stride()};
+}
+
 void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
-  AlignedBuffer<float>&weights = context.shared->weights, &spikes = context.shared->spikes;
-  AlignedBuffer<float>& currents = context.shared->currents;
+  AlignedBuffer<float>&weights = context.shared->layer().weights, &spikes = context.shared->spikes;
   gather_weights(layer, context, weights);
   for (TileTrace& trace : layer.traces) trace.clear(context.rows(), layer.width());
   const Blocks blocks(layer);
-  for (const SampleRange& group : row_groups(context)) {
+  for (const SampleRange& group : ranges_of({0, context.samples}, dense_group_size(context))) {
     densify(input, group, context, spikes);
     const int rows = group.size() * context.steps;
-    if (layer.recurrent()) {
-      currents.reserve_discard(static_cast<std::size_t>(rows) * layer.stride());
-      context.team->for_each(blocks.count(), [&](std::size_t b, int) {
-        const int block = static_cast<int>(b), column = blocks.first_column(block);
-        matrix_product(false, false, rows, blocks.columns(block), input.neurons, spikes.data(), input.neurons,
-                       weights.data() + column, layer.stride(), 0.0f, currents.data() + column, layer.stride());
-      });
-      forward_recurrent_group(layer, group, {currents.data(), layer.width(), layer.stride()}, listing, context);
-      continue;
-    }
     context.team->for_each(blocks.count(), [&](std::size_t b, int worker) {
       const int block = static_cast<int>(b), columns = blocks.columns(block);
       WorkerScratch& scratch = (*context.scratch)[worker];
@@ -107,28 +120,26 @@ void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, c
 
 namespace {
 
-/// Deltas of a recurrent layer, and the gradients of its recurrent weights and biases.
-void recurrent_delta_of_group(LayerState& layer, SampleRange group, const SpikeRows& input, const PassContext& context,
-                              const TileRows& rows) {
-  recurrent_delta(layer, group, rows, context);
-  std::vector<TransposedEvents>& own = context.shared->own_transposed;
-  transpose_events(layer.spikes.view(layer.size()), context.steps, {&group, 1}, *context.team, own,
-                   &layer.carried.spikes());
+/// What the delta of a layer of a loop says of its recurrent weights, biases and constants.
+void own_gradients_of_group(LayerState& layer, SampleRange group, const SpikeRows& input, const PassContext& context,
+                            const TileRows& delta, std::vector<TransposedEvents>& own) {
+  if (layer.recurrent())
+    transpose_events(layer.spikes.view(layer.size()), context.steps, {&group, 1}, *context.team, own,
+                     &layer.carried.spikes());
   layer.kept_recurrent_gradient(0);  // allocated before the workers need it
   context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
     const int tile = static_cast<int>(t);
     if (group.first == 0) layer.start_gradients(tile);
-    add_own_gradients(layer, tile, input, own.front(), context, (*context.scratch)[worker], rows.at(tile, 0),
-                      rows.row_stride, layer.kept_recurrent_gradient(tile));
+    add_own_gradients(layer, tile, input, group, layer.recurrent() ? &own.front() : nullptr, context,
+                      (*context.scratch)[worker], delta.at(tile, 0), delta.row_stride,
+                      layer.kept_recurrent_gradient(tile));
   });
 }
 
-/// Deltas of all tiles for a group of samples, (rows, stride).
+/// Deltas of all tiles of a feed-forward layer for a group of samples, (rows, stride).
 void delta_of_group(LayerState& layer, SampleRange group, const SpikeRows& input, const PassContext& context,
                     AlignedBuffer<float>& delta) {
   delta.reserve_discard(static_cast<std::size_t>(group.size()) * context.steps * layer.stride());
-  if (layer.recurrent())
-    return recurrent_delta_of_group(layer, group, input, context, {delta.data(), layer.width(), layer.stride()});
   context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
     const int tile = static_cast<int>(t);
     WorkerScratch& scratch = (*context.scratch)[worker];
@@ -178,69 +189,92 @@ void pick_sent(const SpikeLists& sent, int first_column, int columns, SampleRang
 
 }  // namespace
 
+DenseBackward::DenseBackward(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
+                             const PassContext& context, int number)
+    : layer_(layer),
+      input_(input),
+      below_(below),
+      rule_(rule),
+      context_(context),
+      scratch_(context.shared->layer(number)) {
+  scratch_.gradient.reserve_discard(static_cast<std::size_t>(layer.inputs()) * layer.stride());
+  if (!below) return;
+  gather_weights(layer, context, scratch_.weights);
+  below->prepare_gradient();
+}
+
+void DenseBackward::run(SampleRange group, const TileRows* delta_of_loop) {
+  const int rows = group.size() * context_.steps, stride = layer_.stride();
+  if (delta_of_loop) {
+    own_gradients_of_group(layer_, group, input_, context_, *delta_of_loop, scratch_.own_transposed);
+  } else {
+    delta_of_group(layer_, group, input_, context_, scratch_.delta);
+  }
+  const float* delta = scratch_.delta.data();
+  AlignedBuffer<float>& spikes = context_.shared->spikes;
+  densify(input_, group, context_, spikes);
+  const Blocks blocks(layer_);
+  LayerState* only = below_ ? below_->only() : nullptr;
+  const SpikeLists* sent = below_ && !only ? &below_->active() : nullptr;
+  constexpr int kColumns = 64 * kTilesPerBlock;  // of a block of inputs that are not one layer
+  const int below_blocks = only ? Blocks(*only).count() : below_ ? (below_->neurons() + kColumns - 1) / kColumns : 0;
+  const auto sent_before = [&](int sample) { return sent->offsets[static_cast<std::size_t>(sample) * context_.steps]; };
+  AlignedBuffer<float>& picked = context_.shared->partials;
+  if (sent) picked.reserve_discard(sent_before(group.last) - sent_before(group.first));
+  context_.team->for_each(blocks.count() + below_blocks, [&](std::size_t item, int worker) {
+    if (static_cast<int>(item) < blocks.count()) {
+      const int block = static_cast<int>(item);
+      matrix_product(true, false, input_.neurons, blocks.columns(block), rows, spikes.data(), input_.neurons,
+                     delta + blocks.first_column(block), stride, group.first == 0 ? 0.0f : 1.0f,
+                     scratch_.gradient.data() + blocks.first_column(block), stride);
+      return;
+    }
+    const int block = static_cast<int>(item) - blocks.count();
+    const int first_column = only ? Blocks(*only).first_column(block) : block * kColumns;
+    const int columns = only ? Blocks(*only).columns(block) : kColumns;
+    const int real_columns = std::min(columns, below_->neurons() - first_column);
+    WorkerScratch& scratch = (*context_.scratch)[worker];
+    scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
+    matrix_product(false, true, rows, real_columns, stride, delta, stride,
+                   scratch_.weights.data() + static_cast<std::size_t>(first_column) * stride, stride, 0.0f,
+                   scratch.currents.data(), columns);
+    if (only) {
+      pick_active(*only, Blocks(*only), block, group, context_.steps, scratch.currents.data());
+    } else {
+      pick_sent(*sent, first_column, columns, group, context_.steps, scratch.currents.data(), picked.data());
+    }
+  });
+  if (sent) hand_down(group, *sent, picked.data());
+}
+
+/// Gives what was picked for a group of samples to the layers below.
+void DenseBackward::hand_down(SampleRange group, const SpikeLists& sent, const float* picked) {
+  const auto sent_before = [&](int sample) { return sent.offsets[static_cast<std::size_t>(sample) * context_.steps]; };
+  context_.team->for_each(group.size(), [&](std::size_t i, int worker) {
+    const int sample = group.first + static_cast<int>(i);
+    below_->distribute(sample, context_.steps, picked + (sent_before(sample) - sent_before(group.first)),
+                       (*context_.scratch)[worker]);
+  });
+}
+
+void DenseBackward::finish() {
+  layer_.kept_gradient(0);
+  context_.team->for_each(layer_.tiles(), [&](std::size_t t, int worker) {
+    const int tile = static_cast<int>(t);
+    float* to = layer_.kept_gradient(tile);
+    const float* from = scratch_.gradient.data() + tile * layer_.width();
+    for (int in = 0; in < layer_.inputs(); ++in, from += layer_.stride(), to += layer_.width())
+      std::copy_n(from, layer_.width(), to);
+    layer_.finish_gradients(tile);
+    if (rule_.update) update_tile(layer_, tile, kept_gradients(layer_, tile), rule_, (*context_.scratch)[worker]);
+  });
+}
+
 void backward_dense(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
                     const PassContext& context) {
-  AlignedBuffer<float>&weights = context.shared->weights, &spikes = context.shared->spikes;
-  AlignedBuffer<float>&delta = context.shared->delta, &gradient = context.shared->gradient;
-  gradient.reserve_discard(static_cast<std::size_t>(layer.inputs()) * layer.stride());
-  const Blocks blocks(layer);
-  if (below) {
-    gather_weights(layer, context, weights);
-    below->prepare_gradient();
-  }
-  for (const SampleRange& group : row_groups(context)) {
-    const int rows = group.size() * context.steps;
-    delta_of_group(layer, group, input, context, delta);
-    densify(input, group, context, spikes);
-    LayerState* only = below ? below->only() : nullptr;
-    const SpikeLists* sent = below && !only ? &below->active() : nullptr;
-    constexpr int kColumns = 64 * kTilesPerBlock;  // of a block of inputs that are not one layer
-    const int below_blocks = only ? Blocks(*only).count() : below ? (below->neurons() + kColumns - 1) / kColumns : 0;
-    const auto sent_before = [&](int sample) {
-      return sent->offsets[static_cast<std::size_t>(sample) * context.steps];
-    };
-    AlignedBuffer<float>& picked = context.shared->partials;
-    if (sent) picked.reserve_discard(sent_before(group.last) - sent_before(group.first));
-    context.team->for_each(blocks.count() + below_blocks, [&](std::size_t item, int worker) {
-      if (static_cast<int>(item) < blocks.count()) {
-        const int block = static_cast<int>(item);
-        matrix_product(true, false, input.neurons, blocks.columns(block), rows, spikes.data(), input.neurons,
-                       delta.data() + blocks.first_column(block), layer.stride(), group.first == 0 ? 0.0f : 1.0f,
-                       gradient.data() + blocks.first_column(block), layer.stride());
-        return;
-      }
-      const int block = static_cast<int>(item) - blocks.count();
-      const int first_column = only ? Blocks(*only).first_column(block) : block * kColumns;
-      const int columns = only ? Blocks(*only).columns(block) : kColumns;
-      const int real_columns = std::min(columns, below->neurons() - first_column);
-      WorkerScratch& scratch = (*context.scratch)[worker];
-      scratch.currents.reserve_discard(static_cast<std::size_t>(rows) * columns);
-      matrix_product(false, true, rows, real_columns, layer.stride(), delta.data(), layer.stride(),
-                     weights.data() + static_cast<std::size_t>(first_column) * layer.stride(), layer.stride(), 0.0f,
-                     scratch.currents.data(), columns);
-      if (only) {
-        pick_active(*only, Blocks(*only), block, group, context.steps, scratch.currents.data());
-      } else {
-        pick_sent(*sent, first_column, columns, group, context.steps, scratch.currents.data(), picked.data());
-      }
-    });
-    if (!sent) continue;
-    context.team->for_each(group.size(), [&](std::size_t i, int worker) {
-      const int sample = group.first + static_cast<int>(i);
-      below->distribute(sample, context.steps, picked.data() + (sent_before(sample) - sent_before(group.first)),
-                        (*context.scratch)[worker]);
-    });
-  }
-  layer.kept_gradient(0);
-  context.team->for_each(layer.tiles(), [&](std::size_t t, int worker) {
-    const int tile = static_cast<int>(t);
-    float* to = layer.kept_gradient(tile);
-    const float* from = gradient.data() + tile * layer.width();
-    for (int in = 0; in < layer.inputs(); ++in, from += layer.stride(), to += layer.width())
-      std::copy_n(from, layer.width(), to);
-    layer.finish_gradients(tile);
-    if (rule.update) update_tile(layer, tile, kept_gradients(layer, tile), rule, (*context.scratch)[worker]);
-  });
+  DenseBackward pass(layer, input, below, rule, context);
+  for (const SampleRange& group : ranges_of({0, context.samples}, dense_group_size(context))) pass.run(group, nullptr);
+  pass.finish();
 }
 
 }  // namespace spikeloom

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include <spikeloom/error.hpp>
 #include "engine/batch_statistics.hpp"
@@ -36,6 +37,7 @@ class Engine::Implementation {
     if (count - spiking_layers > 2)
       throw InternalError("more than two layers that do not spike at the end of the network");
     if (count - spiking_layers == 2) output_stage = OutputStage(layers[count - 1], &layers[count - 2]);
+    make_schedule();
     make_inputs();
     for (const LayerPlan& layer : plan.layers) {
       for (const TileShare& share : layer.shares) {
@@ -45,14 +47,21 @@ class Engine::Implementation {
     }
   }
 
+  /// Layers that are worked on together: a connected part of the network.
+  struct Part {
+    std::vector<int> layers;
+    std::optional<Loop> loop;  // none: a feed-forward layer
+  };
+
   /// The one place where the order of a batch's work is said. Every call below ends in a barrier.
   ///
-  ///   1. forward, layer by layer from the input: tiles run all steps on their own, or, in a recurrent layer, step by
-  ///   step with each other (cohorts.hpp); then their lists are merged; last the output of the last layer
+  ///   1. forward, layer by layer from the input: tiles run all steps on their own, or, in a loop (a recurrent layer,
+  ///   or several that feedback joins: loop.hpp), step by step with each other (cohorts.hpp); then their lists are
+  ///   merged; last the output of the last layer
   ///   2. rates -> gradient of the regularisers; output -> loss, and its gradient
   ///   3. output: delta of the last layer, sample by sample; dLoss/ds of the layer below at its active set; the last
   ///   layer's own update
-  ///   4. backward, layer by layer from the top: delta, of all tiles step by step in a recurrent layer, else per tile;
+  ///   4. backward, layer by layer from the top: delta, of all tiles step by step in a loop, else per tile;
   ///   per tile dLoss/ds below (with the weights of the forward pass), weight gradients, update
   ///   5. with clipping, gradients are kept in 3 and 4, and the update follows once their norm is known
   ///
@@ -78,7 +87,7 @@ class Engine::Implementation {
       const auto start = Clock::now();
       membrane_readout() ? output_stage.forward(input_of(spiking_layers), context) : count_stage.forward(context);
       if (!train) collect_budgets(result);
-      if (!whole) carry_on(layers.size(), context);
+      if (!whole) carry_on(context);
       result.forward_seconds += seconds_since(start);
     }
     if (train) result.regulariser = set_rate_gradients(result, batch.rows());
@@ -99,7 +108,7 @@ class Engine::Implementation {
       backward_chunk(context, at_once, result);
       if (!whole) {
         kept.add_up(c == 0, c + 1 == chunks.size());
-        carry_on(layers.size(), context);
+        carry_on(context);
       }
       result.backward_seconds += seconds_since(start);
     }
@@ -140,18 +149,19 @@ class Engine::Implementation {
     }
     return last_context = {batch.samples, steps.size(), &team, &scratch, &shared, &plan, steps.first, batch.steps};
   }
-  /// The first `count` layers.
-  void carry_on(std::size_t count, const PassContext& context) {
-    for (std::size_t l = 0; l < count; ++l)
-      layers[l].carried.go_on(layers[l].recurrent() ? &layers[l].spikes : nullptr, context.steps);
+  void carry_on(LayerState& layer, const PassContext& context) {
+    layer.carried.go_on(layer.recurrent() ? &layer.spikes : nullptr, context.steps);
+  }
+  void carry_on(const PassContext& context) {
+    for (LayerState& layer : layers) carry_on(layer, context);
   }
 
   /// Up to what reaches the layers that do not spike.
   void forward_chunk(const PassContext& context, Listing listing, const DropoutDraw* draw, BatchResult& result) {
     const auto start = Clock::now();
     std::fill(listed.begin(), listed.end(), 0);
-    for (std::size_t l = 0; l < spiking_layers; ++l)
-      result.layers[l].forward_dense |= forward(l, listing, draw, context);
+    const std::vector<Listing> listings(layers.size(), listing);
+    for (const Part& part : schedule) forward(part, listings, draw, context, &result);
     if (membrane_readout()) receive(spiking_layers, context);
     collect_statistics(context, result);
     result.forward_seconds += seconds_since(start);
@@ -166,7 +176,7 @@ class Engine::Implementation {
       list_active(spiking_layers - 1, context);
       count_stage.backward(context);
     }
-    for (std::size_t l = spiking_layers; l-- > 0;) result.layers[l].backward_dense |= backward(l, at_once, context);
+    for (std::size_t p = schedule.size(); p-- > 0;) backward(schedule[p], at_once, context, result);
     collect_budgets(result);
   }
 
@@ -191,42 +201,73 @@ class Engine::Implementation {
     return static_cast<double>(events) / (static_cast<double>(rows) * neurons);
   }
 
-  bool forward(std::size_t l, Listing listing, const DropoutDraw* draw, const PassContext& context) {
-    receive(l, context);
-    const SpikeRows input = input_of(l);
-    const bool dense = choose_dense(
-        plan.mode, busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons), kForwardDenseFrom);
-    (dense ? forward_dense : forward_sparse)(layers[l], input, listing, context);
-    send(layers[l], draw, context);
-    return dense;
-  }
-
-  void send(LayerState& layer, const DropoutDraw* draw, const PassContext& context) {
-    layer.outgoing.begin(context.samples, context.chunk(), context.recording_steps, draw);
-    if (layer.outgoing.changes()) layer.outgoing.send_spikes(layer.spikes, team);
-  }
-
-  bool backward(std::size_t l, ParameterUpdate* update, const PassContext& context) {
-    const SpikeRows input = input_of(l);
-    InputSources* sources = below(l);
-    const bool needs_active = layers[l].recurrent();  // its own, for the delta recursion
-    if (!needs_active) release_active(l);
-    list_sources(l, context);
-    double busy = busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons);
-    if (sources) busy = (busy + busy_fraction(sources->active().ids.size(), context.rows(), input.neurons)) / 2.0;
-    const bool dense = choose_dense(plan.mode, busy, kBackwardDenseFrom);
-    const UpdateRule rule{update, static_cast<int>(l)};
-    if (dense) {
-      backward_dense(layers[l], input, sources, rule, context);
-    } else {
-      backward_sparse(layers[l], input, sources, {}, rule, context);
+  /// Forward pass of one part, whose `listings` are by layer. Layer `by_lists` is not computed by products.
+  void forward(const Part& part, const std::vector<Listing>& listings, const DropoutDraw* draw,
+               const PassContext& context, BatchResult* result, int by_lists = -1) {
+    for (const int l : part.layers)
+      layers[l].outgoing.begin(context.samples, context.chunk(), context.recording_steps, draw);
+    std::vector<LoopInput> given;
+    for (const int l : part.layers) {
+      receive(l, context);
+      const SpikeRows& input = input_of(l);
+      const double busy = busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons);
+      given.push_back({input, listings[l], l != by_lists && choose_dense(plan.mode, busy, kForwardDenseFrom)});
+      if (result) result->layers[l].forward_dense |= given.back().dense;
     }
-    if (needs_active) release_active(l);
-    return dense;
+    if (part.loop) {
+      forward_loop(*part.loop, given, context);
+    } else {
+      const LoopInput& only = given.front();
+      (only.dense ? forward_dense : forward_sparse)(layers[part.layers.front()], only.spikes, only.listing, context);
+    }
+    for (const int l : part.layers) {
+      if (layers[l].outgoing.changes()) layers[l].outgoing.send_spikes(layers[l].spikes, team);
+    }
+    for (const int l : part.layers) inputs[l].join_with_loop(data, context.samples, context.steps, team);
+  }
+
+  void backward(const Part& part, ParameterUpdate* update, const PassContext& context, BatchResult& result) {
+    std::vector<LoopBackward> members;
+    for (const int l : part.layers) {
+      if (part.loop) {
+        list_active(l, context);  // its own, for the delta recursion
+        if (!heard_outside[l]) silence_outside(layers[l]);
+      } else {
+        release_active(l);
+      }
+    }
+    for (const int l : part.layers) {
+      list_sources(l, context);
+      const SpikeRows& input = input_of(l);
+      InputSources* sources = below(l);
+      double busy = busy_fraction(input.offsets[context.rows()], context.rows(), input.neurons);
+      if (sources) busy = (busy + busy_fraction(sources->active().ids.size(), context.rows(), input.neurons)) / 2.0;
+      members.push_back({input, sources, {update, l}, choose_dense(plan.mode, busy, kBackwardDenseFrom)});
+      result.layers[l].backward_dense |= members.back().dense;
+    }
+    if (part.loop) {
+      backward_loop(*part.loop, members, context);
+      for (const int l : part.layers) release_active(l);
+      return;
+    }
+    const LoopBackward& only = members.front();
+    LayerState& layer = layers[part.layers.front()];
+    if (only.dense) {
+      backward_dense(layer, only.spikes, only.below, only.rule, context);
+    } else {
+      backward_sparse(layer, only.spikes, only.below, {}, only.rule, context);
+    }
+  }
+
+  /// For a layer whose spikes go to its loop alone.
+  static void silence_outside(LayerState& layer) {
+    prepare_spike_gradient(layer);
+    for (TileTrace& trace : layer.traces) std::fill(trace.spike_gradient.begin(), trace.spike_gradient.end(), 0.0f);
   }
 
   /// A layer's active set is listed from when the first layer that it sends to needs it until its own backward pass:
-  /// in a chain one layer's at a time, or two's next to a recurrent layer. They take turns with the storage.
+  /// in a chain one layer's at a time, or two's next to a recurrent layer; all of a loop at once. They take turns with
+  /// the storage.
   void list_active(std::size_t l, const PassContext& context) {
     LayerState& layer = layers[l];
     if (listed[l]) return;
@@ -302,17 +343,21 @@ class Engine::Implementation {
     LayerCounts result;
     LayerState& layer = layers.at(which);
     result.received.assign(layer.inputs(), 0);
+    const std::vector<Listing> listings(layers.size(), Listing::spikes_only);
     const std::vector<StepRange> chunks = chunks_of(batch.steps);
     begin_recordings(batch.samples, chunks.size() == 1);
     for (const StepRange& chunk : chunks) {
       const PassContext context = begin_chunk(batch, chunk);
-      for (std::size_t l = 0; l < which; ++l) forward(l, Listing::spikes_only, nullptr, context);
-      receive(which, context);
+      for (const Part& part : schedule) {
+        forward(part, listings, nullptr, context, nullptr, static_cast<int>(which));
+        for (const int l : part.layers) {
+          if (chunks.size() > 1) carry_on(layers[l], context);
+        }
+        if (std::find(part.layers.begin(), part.layers.end(), which) != part.layers.end()) break;
+      }
       const SpikeRows input = input_of(which);
       for (std::uint32_t e = 0; e < input.offsets[context.rows()]; ++e) ++result.received[input.ids[e]];
-      forward_sparse(layer, input, Listing::spikes_only, context);
       result.activity += static_cast<double>(layer.spikes.ids.size());
-      if (chunks.size() > 1) carry_on(which + 1, context);
     }
     result.activity /= static_cast<double>(batch.rows()) * layer.size();
     return result;
@@ -325,9 +370,21 @@ class Engine::Implementation {
     LayerState& layer = layers.at(which);
     begin_recordings(batch.samples, true);
     const PassContext context = begin_chunk(batch, {0, batch.steps});
+    const bool list_all = membrane && !input_current && layer.spec().spiking();
+    std::vector<Listing> listings(layers.size(), Listing::spikes_only);
+    for (const Part& part : schedule) {
+      const bool last = std::find(part.layers.begin(), part.layers.end(), which) != part.layers.end();
+      if (last && list_all) listings[which] = Listing::everything;
+      // What reaches a layer that feedback joins with others shows only once they have all run.
+      if (!last || spikes || list_all || part.layers.size() > 1) {
+        forward(part, listings, nullptr, context, nullptr, which);
+      } else {
+        receive(which, context);
+      }
+      if (last) break;
+    }
     const std::size_t fed_by_spikes = std::min<std::size_t>(which, spiking_layers);
-    for (std::size_t l = 0; l < fed_by_spikes; ++l) forward(l, Listing::spikes_only, nullptr, context);
-    receive(fed_by_spikes, context);
+    if (!layer.spec().spiking()) receive(fed_by_spikes, context);
     if (!layer.spec().spiking()) {
       if (spikes) throw InternalError("layer " + layer.spec().name + " does not spike");
       const SpikeRows input = input_of(fed_by_spikes);
@@ -336,12 +393,6 @@ class Engine::Implementation {
         result.membrane = on_spikes ? forward_membranes(layer, input, input_current, context)
                                     : linear_membranes(output_stage, layer, input, context);
       return result;
-    }
-    const bool list_all = membrane && !input_current;
-    if (spikes || list_all) {
-      const Listing listing = list_all ? Listing::everything : Listing::spikes_only;
-      forward_sparse(layer, input_of(which), listing, context);
-      send(layer, nullptr, context);
     }
     if (spikes) result.spikes = recorded_spikes(layer, batch);
     if (list_all) result.membrane = recorded_membranes(layer, context);
@@ -353,7 +404,9 @@ class Engine::Implementation {
   const Plan plan;
   WorkerTeam& team;
   std::vector<LayerState> layers;
+  std::vector<Part> schedule;        // of the layers that spike, in the order of the forward pass
   std::vector<InputSources> inputs;  // of each layer that is fed by spikes
+  std::vector<bool> heard_outside;   // of each layer: it is an input of one outside of its part, or the last layer
   std::size_t spiking_layers = 0;    // the first ones
   std::vector<WorkerScratch> scratch;
   SharedScratch shared;
@@ -377,21 +430,39 @@ class Engine::Implementation {
     return layers.back();
   }
 
+  void make_schedule() {
+    for (const std::vector<int>& part : network.connected_parts()) {
+      if (!layers[part.front()].spec().spiking()) continue;
+      Part& added = schedule.emplace_back();
+      added.layers = part;
+      if (part.size() > 1 || layers[part.front()].recurrent()) added.loop.emplace(network, part, layers);
+    }
+  }
+
   void make_inputs() {
     listed.assign(layers.size(), 0);
+    heard_outside.assign(layers.size(), false);
+    heard_outside.back() = true;
     const std::size_t fed_by_spikes = std::min(spiking_layers + 1, layers.size());
-    for (std::size_t l = 0; l < fed_by_spikes; ++l) {
-      std::vector<InputSources::Source> sources;
+    std::vector<std::vector<InputSources::Source>> sources(fed_by_spikes);
+    // From the last layer of the forward pass back, as gradients go: whoever comes first does not add.
+    const auto visit = [&](int l, const std::vector<int>& part) {
       for (const int source : network.sources_of(l)) {
-        bool adds = false;
-        for (std::size_t later = l + 1; later < fed_by_spikes; ++later) {
-          const std::vector<int> of_later = network.sources_of(later);
-          adds = adds || std::find(of_later.begin(), of_later.end(), source) != of_later.end();
-        }
-        sources.push_back({source < 0 ? nullptr : &layers[source], network.size_of(source), adds});
+        if (NetworkSpec::lag_of(source, l) > 0 && plan.bptt_steps > 0 && plan.bptt_steps < network.steps)
+          throw InternalError("what feedback has under way is not carried from chunk to chunk");
+        const bool inner = std::find(part.begin(), part.end(), source) != part.end();
+        const bool given = source >= 0 && !inner && heard_outside[source];
+        sources[l].push_back({source < 0 ? nullptr : &layers[source], network.size_of(source), given, inner,
+                              NetworkSpec::lag_of(source, l)});
+        if (source >= 0 && !inner) heard_outside[source] = true;
       }
-      inputs.emplace_back(std::move(sources));
+    };
+    if (fed_by_spikes > spiking_layers) visit(static_cast<int>(spiking_layers), {});
+    for (std::size_t p = schedule.size(); p-- > 0;) {
+      const std::vector<int>& part = schedule[p].layers;
+      for (std::size_t m = part.size(); m-- > 0;) visit(part[m], part);
     }
+    for (std::vector<InputSources::Source>& of_layer : sources) inputs.emplace_back(std::move(of_layer));
   }
 };
 

@@ -76,7 +76,6 @@ void join_parts(LayerState& layer, const PassContext& context) {
 }  // namespace
 
 void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
-  if (layer.recurrent()) return forward_recurrent(layer, input, listing, context);
   context.team->run([&](int worker) {
     for (std::size_t i = 0; i < layer.shares().size(); ++i) {
       const TileShare& share = layer.shares()[i];

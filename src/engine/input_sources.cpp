@@ -8,26 +8,31 @@
 namespace spikeloom {
 namespace {
 
-/// One list a row from those of several, each shifted by the neurons of the ones before; lists without offsets are
-/// empty.
-void join_lists(const std::vector<SpikeRows>& from, int samples, int steps, WorkerTeam& team, SpikeLists& out) {
-  const std::size_t rows = static_cast<std::size_t>(samples) * steps;
-  std::size_t total = 0;
-  for (const SpikeRows& lists : from) total += lists.offsets ? lists.offsets[rows] : 0;
-  out.offsets.resize(rows + 1);
-  out.ids.resize(total);
-  out.offsets.back() = static_cast<std::uint32_t>(total);
+using Sent = InputSources::Sent;
+
+/// One list a row from those of several, each shifted by the neurons of the ones before.
+void join_lists(const std::vector<Sent>& from, int samples, int steps, WorkerTeam& team, SpikeLists& out) {
+  std::vector<std::uint32_t> places(samples + 1, 0);  // of each sample's first entry
+  for (int sample = 0; sample < samples; ++sample) {
+    places[sample + 1] = places[sample];
+    for (const Sent& lists : from) {
+      const std::uint32_t* offsets = lists.rows.offsets;
+      const std::size_t first = static_cast<std::size_t>(sample) * steps;
+      if (offsets) places[sample + 1] += offsets[first + steps - lists.lag] - offsets[first];
+    }
+  }
+  out.offsets.resize(static_cast<std::size_t>(samples) * steps + 1);
+  out.ids.resize(places.back());
+  out.offsets.back() = places.back();
   team.for_each(samples, [&](std::size_t sample, int) {
-    const std::size_t first = sample * steps;
-    std::uint32_t place = 0;
-    for (const SpikeRows& lists : from) place += lists.offsets ? lists.offsets[first] : 0;
-    for (std::size_t row = first; row < first + steps; ++row) {
+    std::uint32_t place = places[sample];
+    for (int step = 0; step < steps; ++step) {
+      const std::size_t row = sample * steps + step;
       out.offsets[row] = place;
       std::uint32_t shift = 0;
-      for (const SpikeRows& lists : from) {
-        for (std::uint32_t e = lists.offsets ? lists.offsets[row] : 0; lists.offsets && e < lists.offsets[row + 1]; ++e)
-          out.ids[place++] = lists.ids[e] + shift;
-        shift += static_cast<std::uint32_t>(lists.neurons);
+      for (const Sent& lists : from) {
+        for (const std::uint32_t id : lists.arriving(row, step)) out.ids[place++] = id + shift;
+        shift += static_cast<std::uint32_t>(lists.rows.neurons);
       }
     }
   });
@@ -38,7 +43,9 @@ void join_lists(const std::vector<SpikeRows>& from, int samples, int steps, Work
 InputSources::InputSources(std::vector<Source> sources) : sources_(std::move(sources)) {
   for (const Source& source : sources_) {
     neurons_ += source.neurons;
-    if (source.layer) layers_.push_back(source.layer);
+    inner_ = inner_ || source.inner;
+    lagging_ = lagging_ || source.lag > 0;
+    if (wants_gradient(source)) layers_.push_back(source.layer);
   }
 }
 
@@ -47,24 +54,31 @@ LayerState* InputSources::only() const {
   return joined() || !first.layer || first.adds || first.layer->outgoing.changes() ? nullptr : first.layer;
 }
 
-void InputSources::join_spikes(const SpikeRows& data, int samples, int steps, WorkerTeam& team) {
-  std::vector<SpikeRows> sent;
-  for (const Source& source : sources_) sent.push_back(source.layer ? source.layer->sent_spikes() : data);
+InputSources::Sent InputSources::active_of(const Source& source) {
+  return {wants_gradient(source) ? source.layer->sent_active().view(source.neurons)
+                                 : SpikeRows{nullptr, nullptr, source.neurons},
+          source.lag};
+}
+
+void InputSources::join(const SpikeRows& data, bool with_loop, int samples, int steps, WorkerTeam& team) {
+  std::vector<Sent> sent;
+  for (const Source& source : sources_) {
+    sent.push_back({source.layer ? source.layer->sent_spikes() : data, source.lag});
+    if (source.inner && !with_loop) sent.back().rows.offsets = nullptr;
+  }
   if (!joined()) {
-    view_ = sent.front();
+    view_ = sent.front().rows;
     return;
   }
   join_lists(sent, samples, steps, team, spikes_);
   view_ = spikes_.view(neurons_);
-  view_.value = sent.front().value;  // the same of all (network/checks.cpp)
+  view_.value = sent.front().rows.value;  // the same of all (network/checks.cpp)
 }
 
 void InputSources::join_active(int samples, int steps, WorkerTeam& team) {
   if (!joined()) return;
-  std::vector<SpikeRows> active;
-  for (const Source& source : sources_)
-    active.push_back(source.layer ? source.layer->sent_active().view(source.neurons)
-                                  : SpikeRows{nullptr, nullptr, source.neurons});
+  std::vector<Sent> active;
+  for (const Source& source : sources_) active.push_back(active_of(source));
   join_lists(active, samples, steps, team, active_);
 }
 
@@ -77,23 +91,22 @@ void InputSources::distribute(int sample, int steps, const float* gradient, Work
     distribute_to_tiles(*sources_.front().layer, sample, steps, gradient, scratch, sources_.front().adds);
     return;
   }
+  // Each source's share, row by row as it arrived.
   const std::size_t first = static_cast<std::size_t>(sample) * steps;
-  std::vector<float> part;
-  for (std::size_t s = 0; s < sources_.size(); ++s) {
-    if (!sources_[s].layer) continue;
-    // Of each row, what lies behind the sources before.
-    const std::uint32_t* own = sources_[s].layer->sent_active().offsets.data();
-    part.clear();
-    for (std::size_t row = first; row < first + steps; ++row) {
-      std::uint32_t before = active_.offsets[row] - active_.offsets[first];
-      for (std::size_t other = 0; other < s; ++other) {
-        if (!sources_[other].layer) continue;
-        const std::uint32_t* offsets = sources_[other].layer->sent_active().offsets.data();
-        before += offsets[row + 1] - offsets[row];
-      }
-      part.insert(part.end(), gradient + before, gradient + before + (own[row + 1] - own[row]));
+  std::vector<std::vector<float>> shares(sources_.size());
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t s = 0; s < sources_.size(); ++s) {
+      const std::size_t count = active_of(sources_[s]).arriving(first + step, step).size();
+      shares[s].insert(shares[s].end(), gradient, gradient + count);
+      gradient += count;
     }
-    distribute_to_tiles(*sources_[s].layer, sample, steps, part.data(), scratch, sources_[s].adds);
+  }
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    if (!wants_gradient(sources_[s])) continue;
+    LayerState& layer = *sources_[s].layer;
+    const std::uint32_t* offsets = layer.sent_active().offsets.data() + first;
+    shares[s].resize(offsets[steps] - offsets[0], 0.0f);  // what is sent last does not arrive any more
+    distribute_to_tiles(layer, sample, steps, shares[s].data(), scratch, sources_[s].adds);
   }
 }
 

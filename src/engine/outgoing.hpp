@@ -62,6 +62,15 @@ class Outgoing {
   /// Whether the lists of this batch differ from the layer's own. Only then the rest may be used.
   bool changes() const { return changes_; }
 
+  /// Whether dropout leaves neurons out in this batch, and whether it does so with this one: of the spikes as of the
+  /// active neurons.
+  bool drops() const { return dropout_.has_value(); }
+  bool leaves_out(int sample, int step, std::uint32_t id) const {
+    if (!dropout_) return false;
+    const std::uint64_t row = (first_sample_ + sample) * recording_steps_ + first_step_ + step;
+    return dropout_->bits_at(row * static_cast<std::uint64_t>(spec_->size) + id) < dropped_below_;
+  }
+
   /// Makes spikes() from the layer's own.
   void send_spikes(const SpikeLists& own, WorkerTeam& team);
   /// Makes active() from the layer's own lists, after send_spikes.
@@ -97,12 +106,6 @@ class Outgoing {
     std::uint32_t id;
   };
 
-  /// Whether dropout leaves a neuron out: of the spikes as of the active neurons.
-  bool leaves_out(int sample, int step, std::uint32_t id) const {
-    if (!dropout_) return false;
-    const std::uint64_t row = (first_sample_ + sample) * recording_steps_ + first_step_ + step;
-    return dropout_->bits_at(row * static_cast<std::uint64_t>(spec_->size) + id) < dropped_below_;
-  }
   std::size_t room() const;
   void choose_spikes(int sample, const SpikeLists& own, SampleEntries& out) const;
   void choose_active(int sample, const SpikeLists& own_spikes, const SpikeLists& own_active, SampleEntries& out) const;

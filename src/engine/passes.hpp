@@ -2,6 +2,7 @@
 // the barrier between them.
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "core/aligned_buffer.hpp"
@@ -9,20 +10,26 @@
 #include "engine/engine.hpp"
 #include "engine/input_sources.hpp"
 #include "engine/layer_state.hpp"
+#include "engine/loop.hpp"
 #include "engine/spike_lists.hpp"
 #include "engine/step_exchange.hpp"
 
 namespace spikeloom {
 
-/// What a worker needs to take samples through the steps of a recurrent layer.
+/// What a worker needs to take samples through the steps of one layer of a loop.
 struct StepScratch {
-  StepExchange exchange;          // where the worker is alone with its samples
   AlignedBuffer<float> state;     // (own tiles, samples, states, width): handed on from step to step, or its gradient
-  AlignedBuffer<float> currents;  // (own tiles, some steps, samples, width): W s
-  AlignedBuffer<std::uint8_t> codes;      // samples * width: the entries of a step
-  AlignedBuffer<float> membranes;         // likewise
-  AlignedBuffer<float> spike_gradient;    // samples * width
-  SpikeLists lists;                       // of all tiles at a step: samples + 1 offsets
+  AlignedBuffer<float> currents;  // (own tiles, some steps, samples, width): W s of what comes from outside the loop
+  AlignedBuffer<float> joined;    // (samples, width): with what comes from other layers of it
+  AlignedBuffer<std::uint8_t> codes;    // samples * width: the entries of a step
+  AlignedBuffer<float> membranes;       // likewise
+  AlignedBuffer<float> spike_gradient;  // samples * width
+  AlignedBuffer<float> returned;        // likewise: what comes back of spikes that dropout may have left out
+  SpikeLists lists;                     // spikes, or going back the active set, of all tiles at step `listed`
+  SpikeLists sent;                      // what of these spikes reaches other layers, where it is not all of them
+  SpikeLists nothing;                   // empty lists
+  int listed = 0;
+  int sent_listed = 0;
   std::vector<std::size_t> first_entry;   // (own tiles, samples): where the step's entries start in the tile's lists
   std::vector<std::size_t> first_active;  // likewise, of active entries
 };
@@ -49,7 +56,8 @@ struct alignas(kCacheLine) WorkerScratch {
   std::vector<float*> cursors;
   std::vector<std::size_t> places;          // one per sample of a cohort
   AlignedBuffer<float> recurrent_gradient;  // (size, width): as gradient
-  StepScratch step;
+  std::vector<StepScratch> steps;           // of each layer of a loop
+  std::vector<StepExchange> exchanges;      // of a loop, where the worker is alone with its samples
   double update_seconds = 0.0;
 };
 
@@ -59,24 +67,34 @@ struct StagedEntries {
   std::vector<float> membranes;
 };
 
-/// Buffers of a pass that all workers fill together, one layer after the other, kept from batch to batch.
-struct SharedScratch {
-  std::vector<TransposedEvents> transposed;
+/// Buffers of one layer that all workers fill together: of the layer at hand, or of each layer of a loop.
+struct LayerScratch {
   std::vector<TransposedEvents> own_transposed;  // of a recurrent layer's own spikes, one step later
-  std::vector<std::uint32_t> all_rows;           // 0, 1, 2, ...: the events of a bias
-  StepExchange exchange;                         // where all workers advance together
   std::vector<StagedEntries> staged;             // (cohorts, tiles)
-  AlignedBuffer<float> delta;     // k delta of a group: of a recurrent layer (tiles, rows, width), dense (rows, stride)
-  AlignedBuffer<float> partials;  // (tiles, events of a group): each tile's part of the gradient of the layer below
+  AlignedBuffer<float> delta;  // k delta of a group: of a layer of a loop (tiles, rows, width), dense (rows, stride)
+  // Of the dense mode:
+  AlignedBuffer<float> weights;   // (inputs, stride)
+  AlignedBuffer<float> currents;  // (rows of a group, stride): W s of a layer of a loop
+  AlignedBuffer<float> gradient;  // (inputs, stride)
+};
+
+/// Buffers of a pass that all workers fill together, kept from batch to batch.
+struct SharedScratch {
+  /// Those of the layer of this number in a loop. Not while workers run.
+  LayerScratch& layer(int number = 0) {
+    while (layers.size() <= static_cast<std::size_t>(number)) layers.emplace_back();
+    return layers[number];
+  }
+  std::deque<LayerScratch> layers = std::deque<LayerScratch>(1);
+  std::vector<TransposedEvents> transposed;
+  std::vector<std::uint32_t> all_rows;  // 0, 1, 2, ...: the events of a bias
+  std::vector<StepExchange> exchanges;  // of a loop, where all workers advance together
+  AlignedBuffer<float> partials;  // (tiles, events of a group): each tile's part of the gradient of the layers below
+  AlignedBuffer<float> spikes;    // (rows of a group, inputs), of the dense mode
   // Of tiles that several workers share, for the layer at hand:
-  AlignedBuffer<kernels::Bf16Pair> half_delta;  // (shared tiles, rows of a group, width / 2); in fp32 `delta`
+  AlignedBuffer<kernels::Bf16Pair> half_delta;  // (shared tiles, rows of a group, width / 2); in fp32 its `delta`
   AlignedBuffer<float> sample_sums;             // (shared tiles, samples of a group, LayerState::sample_sums)
   AlignedBuffer<float> shared_gradient;         // (shared tiles, inputs, width)
-  // Of the dense mode, for the layer at hand:
-  AlignedBuffer<float> weights;   // (inputs, stride)
-  AlignedBuffer<float> spikes;    // (rows of a group, inputs)
-  AlignedBuffer<float> currents;  // (rows of a group, stride): W s of a recurrent layer
-  AlignedBuffer<float> gradient;  // (inputs, stride)
 };
 
 /// What the passes share.
@@ -123,7 +141,7 @@ struct TileRows {
 
 // --- forward.cpp ---
 
-/// Forward pass of a spiking layer from spike lists: fills the tiles' traces, then the layer's lists.
+/// Forward pass of a feed-forward spiking layer from spike lists: fills the tiles' traces, then the layer's lists.
 void forward_sparse(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context);
 /// Concatenates the tiles' spikes of each row into the layer's list.
 void merge_spikes(LayerState& layer, const PassContext& context);
@@ -148,8 +166,8 @@ struct GradientSource {
   const float* linear_weights_by_output = nullptr;  // (tiles of this layer, outputs of the linear layer, width)
 };
 
-/// Backward pass of a layer fed by spikes: delta recursion, gradient of the layers below at their active sets (given to
-/// `below`, if any), weight gradient, and the update where it need not wait.
+/// Backward pass of a feed-forward layer fed by spikes: delta recursion, gradient of the layers below at their active
+/// sets (given to `below`, if any), weight gradient, and the update where it need not wait.
 void backward_sparse(LayerState& layer, const SpikeRows& input, InputSources* below, const GradientSource& source,
                      const UpdateRule& rule, const PassContext& context);
 /// Delta recursion of one sample of a spiking tile: writes k delta[t] to rows[t * stride + column], and to `sums` what
@@ -175,31 +193,83 @@ void scale_by(float value, float* gradient, std::size_t count);
 /// The gradients of a tile that outlive its turn.
 TileGradient kept_gradients(LayerState& layer, int tile);
 
+/// k delta of a group of samples of a layer of a loop, by tile, and the layer's buffers.
+struct LoopDelta {
+  TileRows rows;
+  LayerScratch& scratch;
+};
+/// A group of samples of a layer of a loop: gradients of the layers below and of the weights. `keep`: gradients outlive
+/// the group.
+void backward_sparse_group(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
+                           const PassContext& context, SampleRange group, bool keep, const LoopDelta& delta);
+/// How many samples from `first` on have partial input gradients (one float for an event and a tile) that fit the
+/// budget; at least one.
+int samples_within_budget(const LayerState& layer, const InputSources* below, int first, const PassContext& context);
+
 // --- recurrent_forward.cpp ---
 
-/// forward_sparse for a recurrent layer.
-void forward_recurrent(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context);
-/// One group of samples, whose W s are given: appends it to the traces.
-void forward_recurrent_group(LayerState& layer, SampleRange group, const TileRows& currents, Listing listing,
-                             const PassContext& context);
+/// What one layer of a loop receives from outside, and how its pass goes.
+struct LoopInput {
+  SpikeRows spikes;
+  Listing listing = Listing::active;
+  bool dense = false;  // products make W s
+};
+/// Forward pass of the layers of a loop, whose `inputs` are those of its members.
+void forward_loop(const Loop& loop, std::span<const LoopInput> inputs, const PassContext& context);
 
 // --- recurrent_backward.cpp ---
 
-/// Delta recursion of a group of samples of a recurrent layer, whose active set is listed: writes k delta to `rows`.
-void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows, const PassContext& context);
-/// Samples of a group whose deltas fit the budget.
-int recurrent_group_size(const LayerState& layer, const PassContext& context);
-/// Adds k delta of a range of samples, given as rows of one tile, to the gradients of the recurrent weights and the
-/// biases, and those of learned constants. `own` are the layer's own spikes in that range, one step later.
-void add_own_gradients(LayerState& layer, int tile, const SpikeRows& input, const TransposedEvents& own,
-                       const PassContext& context, WorkerScratch& scratch, const float* rows, std::ptrdiff_t stride,
-                       float* recurrent_gradient);
+/// What the backward pass of one layer of a loop needs. `spikes` are all that it received, those of the loop included.
+struct LoopBackward {
+  SpikeRows spikes;
+  InputSources* below = nullptr;  // layers outside of the loop
+  UpdateRule rule;
+  bool dense = false;
+};
+/// Backward pass of the layers of a loop, whose active sets are listed and whose traces hold what comes from outside of
+/// the loop: as backward_sparse.
+void backward_loop(const Loop& loop, std::span<const LoopBackward> members, const PassContext& context);
+/// Adds k delta of a range of samples, given as rows of one tile, to the gradients of the recurrent weights (if any)
+/// and the biases, and those of learned constants. `own` are the layer's own spikes in that range, one step later.
+void add_own_gradients(LayerState& layer, int tile, const SpikeRows& input, SampleRange samples,
+                       const TransposedEvents* own, const PassContext& context, WorkerScratch& scratch,
+                       const float* rows, std::ptrdiff_t stride, float* recurrent_gradient);
 
 // --- dense.cpp ---
 
+/// Of a feed-forward layer.
 void forward_dense(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context);
 void backward_dense(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
                     const PassContext& context);
+/// Samples whose products are made at a time.
+int dense_group_size(const PassContext& context);
+/// Of a layer of a loop: W s of a group of samples, without what comes from the loop, (rows, stride) in
+/// `scratch.currents`.
+void gather_weights(const LayerState& layer, const PassContext& context, AlignedBuffer<float>& matrix);
+TileRows dense_currents(const LoopMember& member, const SpikeRows& input, SampleRange group, const PassContext& context,
+                        LayerScratch& scratch);
+
+/// One layer's backward pass in products, a group of samples after the other.
+class DenseBackward {
+ public:
+  /// `number`: that of the layer in its loop.
+  DenseBackward(LayerState& layer, const SpikeRows& input, InputSources* below, const UpdateRule& rule,
+                const PassContext& context, int number = 0);
+  /// `delta`: k delta of the group, (rows, stride), of a layer of a loop; null: it is made here.
+  void run(SampleRange group, const TileRows* delta);
+  /// The update, after all groups.
+  void finish();
+
+ private:
+  void hand_down(SampleRange group, const SpikeLists& sent, const float* picked);
+
+  LayerState& layer_;
+  const SpikeRows& input_;
+  InputSources* below_;
+  const UpdateRule& rule_;
+  const PassContext& context_;
+  LayerScratch& scratch_;
+};
 
 // --- count_stage.cpp ---
 

@@ -1,10 +1,13 @@
-// Backward pass of a recurrent layer: the delta recursion, step by step in one of two schedules (cohorts.hpp), and the
-// gradients of what is the layer's own. A neuron of the active set gets, beside dLoss/ds from above,
+// Backward pass of a loop: the delta recursion, step by step in one of two schedules (cohorts.hpp), then each layer's
+// gradients. A neuron of the active set gets, beside dLoss/ds from outside of the loop, for every layer of it that it
+// sends spikes to (through weights W, or R to itself), which take `lag` steps,
 //
-//   dS_i[t] += (k delta[t+1]) . R[i,:]
+//   dS_i[t] += (k delta[t + lag]) . W[i,:]
 //
-// in parts, one from each tile, added in tile order: the parts first, then to what comes from above.
+// in parts, one from each tile. The parts of one receiver are added in tile order, then to what was there before: the
+// layer itself first, then receivers in the order of the network.
 #include <algorithm>
+#include <deque>
 
 #include "engine/cohorts.hpp"
 
@@ -28,67 +31,91 @@ std::size_t largest_step(const SpikeLists& lists, SampleRange samples, int steps
 /// One worker's way back through the steps with one cohort.
 class DeltaWalk {
  public:
-  DeltaWalk(LayerState& layer, SampleRange group, const TileRows& rows, const PassContext& context,
+  DeltaWalk(const Loop& loop, SampleRange group, std::span<const TileRows> rows, const PassContext& context,
             const Cohort& cohort)
-      : layer_(layer),
-        cohort_(cohort),
-        rows_(rows),
+      : cohort_(cohort),
         first_row_(static_cast<std::size_t>(cohort.samples.first - group.first) * context.steps),
-        step_(cohort.scratch->step),
         steps_(context.steps),
-        width_(layer.width()),
         samples_(cohort.size()) {
-    const std::size_t cells = cohort.tiles.size() * samples_;
-    step_.state.reserve_discard(cells * layer.states() * width_);
-    std::fill_n(step_.state.data(), cells * layer.states() * width_, 0.0f);
-    step_.spike_gradient.reserve_discard(samples_ * width_);
-    step_.lists.offsets.assign(samples_ + 1, 0);
-    step_.lists.ids.clear();
-    step_.first_entry.resize(cells);
-    step_.first_active.resize(cells);
-    for (std::size_t i = 0; i < cohort.tiles.size(); ++i) {
-      const TileTrace& trace = layer.traces[cohort.tiles[i]];
-      for (std::size_t s = 0; s < samples_; ++s) {
-        step_.first_entry[i * samples_ + s] = trace.entry_start[cohort.samples.first + s + 1];
-        step_.first_active[i * samples_ + s] = trace.active_start[cohort.samples.first + s + 1];
-      }
+    for (int m = 0; m < loop.size(); ++m) {
+      turns_.push_back({.layer = loop.layer(m),
+                        .member = loop.member(m),
+                        .rows = rows[m],
+                        .tiles = cohort.tiles[m],
+                        .scratch = cohort.scratch->steps[m],
+                        .width = loop.layer(m).width()});
+      start(turns_.back());
     }
-    cohort.scratch->drives.reserve_discard(layer.states() * samples_ * width_);
-    cohort.scratch->spike_masks.reserve_discard(samples_);
   }
 
   void run() {
     for (int step = steps_ - 1; step >= 0; --step) {
-      for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) retreat(i, step);
-      if (step == 0) return;
-      list_active(step - 1);
-      for (const int tile : cohort_.tiles) {
-        kernels::input_gradient(width_, layer_.recurrent_weights(tile), rows_.at(tile, first_row_ + step),
-                                steps_ * rows_.row_stride, samples_, step_.lists.offsets.data(), step_.lists.ids.data(),
-                                cohort_.exchange->partials(tile, step - 1));
+      for (std::size_t m = turns_.size(); m-- > 0;) {
+        Turn& turn = turns_[m];
+        for (std::size_t i = 0; i < turn.tiles.size(); ++i) retreat(turn, i, step);
+        if (step == 0 && m == 0) return;
+        for (const LoopLink& link : turn.member.links) send_back(turn, link, step);
+        if (!cohort_.meet()) return;
       }
-      if (!cohort_.meet()) return;
     }
   }
 
  private:
+  /// One layer on its way.
+  struct Turn {
+    LayerState& layer;
+    const LoopMember& member;
+    const TileRows& rows;
+    const std::vector<int>& tiles;
+    StepScratch& scratch;
+    int width;
+  };
+
+  StepExchange& exchange(const LoopLink& link) { return (*cohort_.exchanges)[link.exchange]; }
+
+  void start(Turn& turn) {
+    const LayerState& layer = turn.layer;
+    StepScratch& own = turn.scratch;
+    const std::size_t cells = turn.tiles.size() * samples_, floats = cells * layer.states() * layer.width();
+    own.state.reserve_discard(floats);
+    std::fill_n(own.state.data(), floats, 0.0f);
+    own.spike_gradient.reserve_discard(samples_ * layer.width());
+    own.returned.reserve_discard(layer.width());
+    own.lists.offsets.assign(samples_ + 1, 0);
+    own.lists.ids.clear();
+    own.listed = steps_;
+    own.first_entry.resize(cells);
+    own.first_active.resize(cells);
+    for (std::size_t i = 0; i < turn.tiles.size(); ++i) {
+      const TileTrace& trace = layer.traces[turn.tiles[i]];
+      for (std::size_t s = 0; s < samples_; ++s) {
+        own.first_entry[i * samples_ + s] = trace.entry_start[cohort_.samples.first + s + 1];
+        own.first_active[i * samples_ + s] = trace.active_start[cohort_.samples.first + s + 1];
+      }
+    }
+    cohort_.scratch->drives.reserve_discard(layer.states() * samples_ * layer.width());
+    cohort_.scratch->spike_masks.reserve_discard(samples_);
+  }
+
   /// delta of a step of the i-th own tile.
-  void retreat(std::size_t i, int step) {
-    const int tile = cohort_.tiles[i];
-    TileTrace& trace = layer_.traces[tile];
+  void retreat(Turn& turn, std::size_t i, int step) {
+    const int tile = turn.tiles[i];
+    LayerState& layer = turn.layer;
+    StepScratch& own = turn.scratch;
+    TileTrace& trace = layer.traces[tile];
     const std::uint8_t* counts = trace.counts.data() + static_cast<std::size_t>(cohort_.samples.first) * steps_ + step;
-    std::size_t* first_entry = step_.first_entry.data() + i * samples_;
-    float* gradient = step_.spike_gradient.data();
+    std::size_t* first_entry = own.first_entry.data() + i * samples_;
+    float* gradient = own.spike_gradient.data();
     for (std::size_t s = 0; s < samples_; ++s) {
       std::size_t active = 0;
       for (int left = counts[s * steps_]; left > 0; --left)
         active += (trace.codes[--first_entry[s]] & kernels::kActive) != 0;
       if (active == 0) continue;
-      const std::size_t first_active = step_.first_active[i * samples_ + s] -= active;
+      const std::size_t first_active = own.first_active[i * samples_ + s] -= active;
       float* from_above = trace.spike_gradient.data() + first_active;
-      float* gathered = gather(tile, s, step, from_above, active, gradient);
+      float* gathered = gather(turn, tile, s, step, from_above, active, gradient);
       // The pass that finds the gradients of constants needs all of it, too.
-      if (layer_.learns_constants()) std::copy(gradient, gathered, from_above);
+      if (layer.learns_constants()) std::copy(gradient, gathered, from_above);
       gradient = gathered;
     }
     const kernels::StepEntries entries{first_entry,
@@ -96,78 +123,186 @@ class DeltaWalk {
                                        steps_,
                                        trace.codes.data(),
                                        trace.derivatives.data(),
-                                       layer_.spec().reset_gradient ? trace.membranes.data() : nullptr};
-    layer_.kernels().backward_step(width_, layer_.constants(tile), entries, step_.spike_gradient.data(),
-                                   layer_.rate_gradient(tile), static_cast<int>(samples_),
-                                   step_.state.data() + i * samples_ * layer_.states() * width_,
-                                   rows_.at(tile, first_row_ + step), steps_ * rows_.row_stride,
-                                   cohort_.scratch->spike_masks.data(), cohort_.scratch->drives.data());
+                                       layer.spec().reset_gradient ? trace.membranes.data() : nullptr};
+    layer.kernels().backward_step(layer.width(), layer.constants(tile), entries, own.spike_gradient.data(),
+                                  layer.rate_gradient(tile), static_cast<int>(samples_),
+                                  own.state.data() + i * samples_ * layer.states() * layer.width(),
+                                  turn.rows.at(tile, first_row_ + step), steps_ * turn.rows.row_stride,
+                                  cohort_.scratch->spike_masks.data(), cohort_.scratch->drives.data());
   }
 
-  /// dLoss/ds of a sample's active entries in a tile, from above and from the step after; returns where the next go.
-  float* gather(int tile, std::size_t s, int step, const float* from_above, std::size_t active, float* gradient) {
-    if (step + 1 == steps_) return std::copy_n(from_above, active, gradient);
-    return gather_gradients(*cohort_.exchange, step, layer_.tiles(), step_.lists, s,
-                            static_cast<std::uint32_t>(tile * width_), from_above, active, gradient);
+  /// dLoss/ds of a sample's active entries in a tile, from above and from the loop; returns where the next go.
+  float* gather(Turn& turn, int tile, std::size_t s, int step, const float* from_above, std::size_t active,
+                float* gradient) {
+    const auto first_neuron = static_cast<std::uint32_t>(tile * turn.width);
+    const float* before = from_above;
+    for (const LoopReceiver& receiver : turn.member.receivers) {
+      const Turn& to = turns_[receiver.member];
+      const LoopLink& link = to.member.links[receiver.link];
+      if (step + link.lag >= steps_) continue;
+      const auto add_parts = [&](const float* addend, float* out) {
+        gather_gradients(exchange(link), step, to.layer.tiles(), active_of(turn, step), s, first_neuron, addend, active,
+                         out);
+      };
+      if (link.own || !turn.layer.outgoing.drops()) {
+        add_parts(before, gradient);
+      } else {
+        float* returned = turn.scratch.returned.data();
+        std::fill_n(returned, active, 0.0f);
+        add_parts(returned, returned);
+        add_passed(turn, s, step, first_neuron, before, returned, active, gradient);
+      }
+      before = gradient;
+    }
+    if (before == from_above) std::copy_n(from_above, active, gradient);
+    return gradient + active;
   }
 
-  /// The active set of a step, sample by sample.
-  void list_active(int step) {
-    SpikeLists& lists = step_.lists;
-    const SpikeLists& active = layer_.active;
+  /// Adds what came back of entries, as far as dropout had let them go out.
+  void add_passed(Turn& turn, std::size_t s, int step, std::uint32_t first_neuron, const float* before,
+                  const float* returned, std::size_t active, float* gradient) {
+    const Outgoing& outgoing = turn.layer.outgoing;
+    const SpikeLists& list = active_of(turn, step);
+    const auto ids = list.ids.begin();
+    const auto id = std::lower_bound(ids + list.offsets[s], ids + list.offsets[s + 1], first_neuron);
+    const int sample = cohort_.samples.first + static_cast<int>(s);
+    for (std::size_t a = 0; a < active; ++a)
+      gradient[a] = before[a] + (outgoing.leaves_out(sample, step, id[a]) ? 0.0f : outgoing.value() * returned[a]);
+  }
+
+  /// The own tiles' parts of what goes back to a layer of the loop.
+  void send_back(const Turn& turn, const LoopLink& link, int step) {
+    const int sent = step - link.lag;
+    if (sent < 0) return;
+    const SpikeLists& active = active_of(turns_[link.source], sent);
+    for (const int tile : turn.tiles) {
+      kernels::input_gradient(turn.width, turn.member.weights_of(link, tile), turn.rows.at(tile, first_row_ + step),
+                              steps_ * turn.rows.row_stride, samples_, active.offsets.data(), active.ids.data(),
+                              exchange(link).partials(tile, sent));
+    }
+  }
+
+  /// The active set of a layer at a step, sample by sample.
+  const SpikeLists& active_of(Turn& turn, int step) {
+    SpikeLists& lists = turn.scratch.lists;
+    if (turn.scratch.listed == step) return lists;
+    turn.scratch.listed = step;
+    const SpikeLists& active = turn.layer.active;
     lists.ids.clear();
     for (std::size_t s = 0; s < samples_; ++s) {
       const std::uint32_t* offsets = active.offsets.data() + (cohort_.samples.first + s) * steps_ + step;
       lists.ids.insert(lists.ids.end(), active.ids.begin() + offsets[0], active.ids.begin() + offsets[1]);
       lists.offsets[s + 1] = static_cast<std::uint32_t>(lists.ids.size());
     }
+    return lists;
   }
 
-  LayerState& layer_;
   const Cohort& cohort_;
-  const TileRows& rows_;
-  std::size_t first_row_;  // of the cohort in `rows`
-  StepScratch& step_;
+  std::vector<Turn> turns_;  // of each layer of the loop
+  std::size_t first_row_;    // of the cohort in `rows`
   int steps_;
-  int width_;
   std::size_t samples_;
 };
 
+/// k delta of a group of samples, of every layer of the loop.
+std::vector<TileRows> delta_of_group(const Loop& loop, std::span<const LoopBackward> members, SampleRange group,
+                                     const PassContext& context) {
+  const std::size_t group_rows = static_cast<std::size_t>(group.size()) * context.steps;
+  std::vector<std::uint32_t>& all_rows = context.shared->all_rows;
+  while (all_rows.size() < group_rows) all_rows.push_back(static_cast<std::uint32_t>(all_rows.size()));
+  std::vector<TileRows> rows;
+  for (int m = 0; m < loop.size(); ++m) {
+    const LayerState& layer = loop.layer(m);
+    AlignedBuffer<float>& delta = context.shared->layer(m).delta;
+    delta.reserve_discard(group_rows * layer.stride());
+    rows.push_back(members[m].dense ? TileRows{delta.data(), layer.width(), layer.stride()}
+                                    : TileRows{delta.data(), static_cast<std::ptrdiff_t>(group_rows * layer.width()),
+                                               layer.width()});
+  }
+  for_each_cohort(
+      loop, group, context,
+      [&](SampleRange samples, std::vector<StepExchange>& exchanges) {
+        for (const LoopMember& member : loop.members()) {
+          for (const LoopLink& link : member.links) {
+            exchanges[link.exchange].reserve_partials(
+                member.layer->tiles(), largest_step(loop.layer(link.source).active, samples, context.steps));
+          }
+        }
+      },
+      [&](const Cohort& cohort) { DeltaWalk(loop, group, rows, context, cohort).run(); });
+  return rows;
+}
+
+/// Samples from `first` on that are worked on together: their deltas and partial sums fit the budgets.
+int group_size(const Loop& loop, std::span<const LoopBackward> members, int first, const PassContext& context) {
+  std::size_t listed_stride = 0;
+  for (int m = 0; m < loop.size(); ++m) listed_stride += members[m].dense ? 0 : loop.layer(m).stride();
+  int size = context.samples - first;
+  if (listed_stride > 0) {
+    const std::size_t sample_bytes = sizeof(float) * context.steps * listed_stride;
+    size = std::min(size, static_cast<int>(std::clamp<std::size_t>(context.plan->recurrent_delta_bytes / sample_bytes,
+                                                                   1, context.plan->recurrent_samples)));
+  }
+  for (int m = 0; m < loop.size(); ++m) {
+    if (members[m].dense) {
+      size = std::min(size, dense_group_size(context));
+    } else {
+      size = std::min(size, samples_within_budget(loop.layer(m), members[m].below, first, context));
+    }
+  }
+  return size;
+}
+
 }  // namespace
 
-int recurrent_group_size(const LayerState& layer, const PassContext& context) {
-  const std::size_t sample_bytes = sizeof(float) * context.steps * static_cast<std::size_t>(layer.stride());
-  return static_cast<int>(
-      std::clamp<std::size_t>(context.plan->recurrent_delta_bytes / sample_bytes, 1, context.plan->recurrent_samples));
+void backward_loop(const Loop& loop, std::span<const LoopBackward> members, const PassContext& context) {
+  std::vector<SampleRange> groups;
+  for (int first = 0; first < context.samples; first = groups.back().last)
+    groups.push_back({first, first + group_size(loop, members, first, context)});
+  const bool keep = groups.size() > 1;
+  std::deque<DenseBackward> dense;  // of the layers in dense mode, in order
+  for (int m = 0; m < loop.size(); ++m) {
+    const LoopBackward& member = members[m];
+    if (member.dense) {
+      dense.emplace_back(loop.layer(m), member.spikes, member.below, member.rule, context, m);
+      continue;
+    }
+    if (keep || !member.rule.update) kept_gradients(loop.layer(m), 0);  // allocated before the workers need it
+    if (member.below) member.below->prepare_gradient();
+  }
+  for (const SampleRange& group : groups) {
+    const std::vector<TileRows> rows = delta_of_group(loop, members, group, context);
+    auto of_dense = dense.rbegin();
+    for (int m = loop.size() - 1; m >= 0; --m) {
+      const LoopBackward& member = members[m];
+      if (member.dense) {
+        (of_dense++)->run(group, &rows[m]);
+      } else {
+        backward_sparse_group(loop.layer(m), member.spikes, member.below, member.rule, context, group,
+                              keep || !member.rule.update, {rows[m], context.shared->layer(m)});
+      }
+    }
+  }
+  for (DenseBackward& pass : dense) pass.finish();
 }
 
-void recurrent_delta(LayerState& layer, SampleRange group, const TileRows& rows, const PassContext& context) {
-  std::vector<std::uint32_t>& all_rows = context.shared->all_rows;
-  while (all_rows.size() < static_cast<std::size_t>(group.size()) * context.steps)
-    all_rows.push_back(static_cast<std::uint32_t>(all_rows.size()));
-  for_each_cohort(
-      layer, group, context,
-      [&](SampleRange samples, StepExchange& exchange) {
-        exchange.reserve_partials(layer.tiles(), largest_step(layer.active, samples, context.steps));
-      },
-      [&](const Cohort& cohort) { DeltaWalk(layer, group, rows, context, cohort).run(); });
-}
-
-void add_own_gradients(LayerState& layer, int tile, const SpikeRows& input, const TransposedEvents& own,
-                       const PassContext& context, WorkerScratch& scratch, const float* rows, std::ptrdiff_t stride,
-                       float* recurrent_gradient) {
-  const auto state = own.samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add;
-  kernels::weight_gradient(layer.width(), own.starts.data(), own.event_rows.data(), 0,
-                           static_cast<std::uint32_t>(layer.size()), rows, stride, state, recurrent_gradient);
+void add_own_gradients(LayerState& layer, int tile, const SpikeRows& input, SampleRange samples,
+                       const TransposedEvents* own, const PassContext& context, WorkerScratch& scratch,
+                       const float* rows, std::ptrdiff_t stride, float* recurrent_gradient) {
+  if (own) {
+    const auto state = samples.first == 0 ? kernels::Gradient::start : kernels::Gradient::add;
+    kernels::weight_gradient(layer.width(), own->starts.data(), own->event_rows.data(), 0,
+                             static_cast<std::uint32_t>(layer.size()), rows, stride, state, recurrent_gradient);
+  }
   if (layer.learns_constants()) {
     // With dLoss/ds known in full, the tile no longer needs the others: its recursion once more gives both.
     scratch.rows.reserve_discard(static_cast<std::size_t>(context.steps) * layer.width());
-    for (int sample = own.samples.first; sample < own.samples.last; ++sample)
+    for (int sample = samples.first; sample < samples.last; ++sample)
       add_delta_of_sample(layer, tile, sample, input, scratch.rows.data(), layer.width(), context, scratch);
     return;
   }
   // To a bias every row is an event.
-  const auto count = static_cast<std::uint32_t>(own.samples.size() * context.steps);
+  const auto count = static_cast<std::uint32_t>(samples.size() * context.steps);
   const std::uint32_t starts[] = {0, count};
   kernels::weight_gradient(layer.width(), starts, context.shared->all_rows.data(), 0, 1, rows, stride,
                            kernels::Gradient::add, layer.bias_gradient(tile));

@@ -1,7 +1,8 @@
-// Forward pass of a recurrent layer: I[t] = s_in[t] W + b + s[t-1] R, step by step in one of two schedules
-// (cohorts.hpp). The part of the layer below is made for some steps at a time, tile by tile, while the tile's W is
-// near; what the layer's own spikes add is made in the step. Sums run in this order: input events in ascending id, the
-// bias, own events in ascending id.
+// Forward pass of a loop: of one recurrent layer, I[t] = s_in[t] W + b + s[t-1] R, or of several layers, where some of
+// the sources of s_in are in the loop, too. The layers go step by step in one of two schedules (cohorts.hpp). What
+// comes from outside is made for some steps at a time, tile by tile, while the tile's W is near; what comes from the
+// loop is added in the step. Sums run in this order: events from outside in ascending id, events from other layers of
+// the loop likewise, the bias, own events in ascending id.
 #include <algorithm>
 
 #include "engine/cohorts.hpp"
@@ -35,125 +36,212 @@ const Identity& identity() {
 /// One worker's way through the steps with one cohort.
 class ForwardWalk {
  public:
-  ForwardWalk(LayerState& layer, Listing listing, const PassContext& context, const Cohort& cohort)
-      : layer_(layer),
-        listing_(listing),
-        cohort_(cohort),
-        step_(cohort.scratch->step),
+  ForwardWalk(const Loop& loop, std::span<const LoopInput> inputs, std::span<const TileRows> products,
+              SampleRange group, const PassContext& context, const Cohort& cohort)
+      : cohort_(cohort),
+        first_row_(static_cast<std::size_t>(cohort.samples.first - group.first) * context.steps),
         steps_(context.steps),
-        width_(layer.width()),
-        samples_(cohort.size()),
-        staged_(context.shared->staged.data() + static_cast<std::size_t>(cohort.number) * layer.tiles()) {
-    step_.codes.reserve_discard(samples_ * width_);
-    step_.membranes.reserve_discard(samples_ * width_);
-    start();
-    for (const int tile : cohort.tiles) staged_[tile].codes.clear(), staged_[tile].membranes.clear();
+        samples_(cohort.size()) {
+    for (int m = 0; m < loop.size(); ++m) {
+      LayerState& layer = loop.layer(m);
+      StagedEntries* staged = context.shared->layers[m].staged.data() + cohort.number * layer.tiles();
+      turns_.push_back({.layer = layer,
+                        .member = loop.member(m),
+                        .input = inputs[m],
+                        .products = products[m],
+                        .tiles = cohort.tiles[m],
+                        .exchange = (*cohort.exchanges)[m],
+                        .scratch = cohort.scratch->steps[m],
+                        .staged = staged,
+                        .width = layer.width()});
+      start(turns_.back());
+    }
   }
 
-  /// W s from spike lists, made on the way.
-  void run(const SpikeRows& input) {
-    const std::size_t step_floats = cohort_.tiles.size() * samples_ * width_;
+  void run() {
+    std::size_t step_floats = 0;
+    for (const Turn& turn : turns_) step_floats += turn.input.dense ? 0 : floats_of_step(turn);
     const int at_a_time = std::clamp<int>(
         static_cast<int>(kCurrentBytes / sizeof(float) / std::max<std::size_t>(1, step_floats)), 1, steps_);
-    step_.currents.reserve_discard(step_floats * at_a_time);
     for (int first = 0; first < steps_; first += at_a_time) {
       const int count = std::min(at_a_time, steps_ - first);
-      for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) make_currents(input, i, first, count);
+      for (Turn& turn : turns_) {
+        if (!turn.input.dense) make_currents(turn, first, count);
+      }
       for (int step = first; step < first + count; ++step) {
-        const auto current_of = [&](std::size_t i) {
-          return step_.currents.data() + (i * count + step - first) * samples_ * width_;
-        };
-        if (!advance(step, current_of, width_)) return;
+        for (Turn& turn : turns_) {
+          advance(turn, step, first, count);
+          if (!cohort_.meet()) return;
+        }
       }
     }
-    hand_on();
-  }
-
-  /// W s given, as rows of the group.
-  void run(const TileRows& currents, std::size_t first_row) {
-    for (int step = 0; step < steps_; ++step) {
-      const auto current_of = [&](std::size_t i) { return currents.at(cohort_.tiles[i], first_row + step); };
-      if (!advance(step, current_of, steps_ * currents.row_stride)) return;
-    }
-    hand_on();
+    for (Turn& turn : turns_) hand_on(turn);
   }
 
  private:
-  float* state_of(std::size_t i, std::size_t s) {
-    return step_.state.data() + (i * samples_ + s) * layer_.state_floats();
-  }
+  /// One layer on its way.
+  struct Turn {
+    LayerState& layer;
+    const LoopMember& member;
+    const LoopInput& input;
+    const TileRows& products;
+    const std::vector<int>& tiles;
+    StepExchange& exchange;
+    StepScratch& scratch;
+    StagedEntries* staged;  // of the cohort's tiles
+    int width;
+  };
+  /// W s of an own tile at a step, row after row.
+  struct Currents {
+    const float* data;
+    std::ptrdiff_t stride;
+  };
+
+  std::size_t floats_of_step(const Turn& turn) const { return turn.tiles.size() * samples_ * turn.width; }
   int sample_of(std::size_t s) const { return cohort_.samples.first + static_cast<int>(s); }
+  /// Of an own tile.
+  float* state_of(const Turn& turn, std::size_t i, std::size_t s) const {
+    return turn.scratch.state.data() + (i * samples_ + s) * turn.layer.state_floats();
+  }
 
   /// States and spikes of the step before the first.
-  void start() {
-    step_.state.reserve_discard(cohort_.tiles.size() * samples_ * layer_.state_floats());
-    for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) {
+  void start(Turn& turn) {
+    StepScratch& own = turn.scratch;
+    const std::size_t floats = turn.layer.state_floats();
+    own.state.reserve_discard(turn.tiles.size() * samples_ * floats);
+    for (std::size_t i = 0; i < turn.tiles.size(); ++i) {
       for (std::size_t s = 0; s < samples_; ++s) {
-        const float* carried = layer_.carried.before(cohort_.tiles[i], sample_of(s));
-        carried ? std::copy_n(carried, layer_.state_floats(), state_of(i, s))
-                : std::fill_n(state_of(i, s), layer_.state_floats(), 0.0f);
+        const float* carried = turn.layer.carried.before(turn.tiles[i], sample_of(s));
+        carried ? std::copy_n(carried, floats, state_of(turn, i, s)) : std::fill_n(state_of(turn, i, s), floats, 0.0f);
       }
     }
-    step_.lists.offsets.assign(1, 0);
-    step_.lists.ids.clear();
-    for (std::size_t s = 0; s < samples_; ++s) {
-      const std::span<const std::uint32_t> ids = row_of(layer_.carried.spikes(), sample_of(s));
-      step_.lists.ids.insert(step_.lists.ids.end(), ids.begin(), ids.end());
-      step_.lists.offsets.push_back(static_cast<std::uint32_t>(step_.lists.ids.size()));
+    own.codes.reserve_discard(samples_ * turn.width);
+    own.membranes.reserve_discard(samples_ * turn.width);
+    if (turn.member.inner_links() > 0) own.joined.reserve_discard(samples_ * turn.width);
+    for (SpikeLists* lists : {&own.lists, &own.sent, &own.nothing}) {
+      lists->offsets.assign(samples_ + 1, 0);
+      lists->ids.clear();
     }
+    own.listed = own.sent_listed = -1;
+    for (std::size_t s = 0; turn.layer.recurrent() && s < samples_; ++s) {
+      const std::span<const std::uint32_t> ids = row_of(turn.layer.carried.spikes(), sample_of(s));
+      own.lists.ids.insert(own.lists.ids.end(), ids.begin(), ids.end());
+      own.lists.offsets[s + 1] = static_cast<std::uint32_t>(own.lists.ids.size());
+    }
+    for (const int tile : turn.tiles) turn.staged[tile].codes.clear(), turn.staged[tile].membranes.clear();
   }
 
-  void hand_on() {
-    for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) {
+  void hand_on(const Turn& turn) const {
+    for (std::size_t i = 0; i < turn.tiles.size(); ++i) {
       for (std::size_t s = 0; s < samples_; ++s) {
-        float* carry = layer_.carried.after(cohort_.tiles[i], sample_of(s));
-        if (carry) std::copy_n(state_of(i, s), layer_.state_floats(), carry);
+        float* carry = turn.layer.carried.after(turn.tiles[i], sample_of(s));
+        if (carry) std::copy_n(state_of(turn, i, s), turn.layer.state_floats(), carry);
       }
     }
   }
 
-  /// (steps, samples, width) of the i-th own tile.
-  void make_currents(const SpikeRows& input, std::size_t i, int first, int count) {
-    float* out = step_.currents.data() + i * count * samples_ * width_;
-    for (std::size_t s = 0; s < samples_; ++s) {
-      const std::size_t row = (cohort_.samples.first + s) * steps_ + first;
-      kernels::TileInput from = layer_.input_of(cohort_.tiles[i], input, row);
-      from.bias = identity().zeros.data();  // it is added in the step
-      kernels::forward_membrane(width_, from, identity().constants(), count, out + s * width_,
-                                static_cast<std::ptrdiff_t>(samples_) * width_);
+  /// (own tiles, steps, samples, width) of what comes from outside.
+  void make_currents(Turn& turn, int first, int count) {
+    turn.scratch.currents.reserve_discard(floats_of_step(turn) * count);
+    float* out = turn.scratch.currents.data();
+    for (const int tile : turn.tiles) {
+      for (std::size_t s = 0; s < samples_; ++s) {
+        const std::size_t row = (cohort_.samples.first + s) * steps_ + first;
+        kernels::TileInput from = turn.layer.input_of(tile, turn.input.spikes, row);
+        from.bias = identity().zeros.data();  // it is added in the step
+        kernels::forward_membrane(turn.width, from, identity().constants(), count, out + s * turn.width,
+                                  static_cast<std::ptrdiff_t>(samples_) * turn.width);
+      }
+      out += count * samples_ * turn.width;
     }
   }
 
-  template <class CurrentOf>
-  bool advance(int step, const CurrentOf& current_of, std::ptrdiff_t current_stride) {
-    // Every worker lists all spikes for itself: that is cheaper than a second meeting.
-    if (step > 0) list_spikes(*cohort_.exchange, step - 1, layer_.tiles(), width_, samples_, step_.lists);
-    for (std::size_t i = 0; i < cohort_.tiles.size(); ++i) {
-      const int tile = cohort_.tiles[i];
-      const kernels::StepInput in{
-          layer_.bias(tile),          current_of(i),         current_stride, layer_.recurrent_weights(tile),
-          step_.lists.offsets.data(), step_.lists.ids.data()};
+  Currents currents_of(const Turn& turn, std::size_t i, int step, int first, int count) const {
+    if (turn.input.dense)
+      return {turn.products.at(turn.tiles[i], first_row_ + step), steps_ * turn.products.row_stride};
+    return {turn.scratch.currents.data() + (i * count + step - first) * samples_ * turn.width, turn.width};
+  }
+
+  /// The spikes of a layer at a step, from all tiles. Every worker lists them for itself: that is cheaper than a second
+  /// meeting.
+  const SpikeLists& spikes_of(Turn& turn, int step) {
+    StepScratch& own = turn.scratch;
+    if (own.listed == step) return own.lists;
+    list_spikes(turn.exchange, step, turn.layer.tiles(), turn.width, samples_, own.lists);
+    own.listed = step;
+    return own.lists;
+  }
+
+  /// Those that reach other layers.
+  const SpikeLists& sent_of(Turn& turn, int step) {
+    const Outgoing& outgoing = turn.layer.outgoing;
+    StepScratch& own = turn.scratch;
+    const SpikeLists& all = spikes_of(turn, step);
+    if (!outgoing.drops()) return all;
+    if (own.sent_listed == step) return own.sent;
+    own.sent.ids.clear();
+    for (std::size_t s = 0; s < samples_; ++s) {
+      for (std::uint32_t e = all.offsets[s]; e < all.offsets[s + 1]; ++e) {
+        if (!outgoing.leaves_out(sample_of(s), step, all.ids[e])) own.sent.ids.push_back(all.ids[e]);
+      }
+      own.sent.offsets[s + 1] = static_cast<std::uint32_t>(own.sent.ids.size());
+    }
+    own.sent_listed = step;
+    return own.sent;
+  }
+
+  /// Adds what comes from other layers of the loop.
+  Currents join(Turn& turn, int tile, int step, Currents outside) {
+    const int width = turn.width;
+    float* joined = turn.scratch.joined.data();
+    for (int k = 0; k < turn.member.inner_links(); ++k) {
+      const LoopLink& link = turn.member.links[k];
+      const SpikeLists& from = sent_of(turns_[link.source], step - link.lag);
+      kernels::add_rows(width, from.offsets.data(), from.ids.data(), static_cast<std::uint32_t>(samples_),
+                        turn.member.weights_of(link, tile), k == 0 ? kernels::Gradient::start : kernels::Gradient::add,
+                        joined);
+    }
+    // What a spike counts is the same of all (network/checks.cpp).
+    const float value = turns_[turn.member.links[0].source].layer.outgoing.value();
+    for (std::size_t s = 0; s < samples_; ++s) {
+      const float* current = outside.data + static_cast<std::ptrdiff_t>(s) * outside.stride;
+      for (int column = 0; column < width; ++column) {
+        float& sum = joined[s * width + column];
+        sum = current[column] + value * sum;
+      }
+    }
+    return {joined, width};
+  }
+
+  void advance(Turn& turn, int step, int first, int count) {
+    LayerState& layer = turn.layer;
+    StepScratch& own = turn.scratch;
+    const int width = turn.width;
+    const bool from_loop = turn.member.inner_links() > 0;
+    const SpikeLists& again = layer.recurrent() ? spikes_of(turn, step - 1) : own.nothing;
+    for (std::size_t i = 0; i < turn.tiles.size(); ++i) {
+      const int tile = turn.tiles[i];
+      Currents currents = currents_of(turn, i, step, first, count);
+      if (from_loop) currents = join(turn, tile, step, currents);
+      const kernels::StepInput in{layer.bias(tile),     currents.data,   currents.stride, layer.recurrent_weights(tile),
+                                  again.offsets.data(), again.ids.data()};
       std::uint8_t* counts =
-          layer_.traces[tile].counts.data() + static_cast<std::size_t>(cohort_.samples.first) * steps_ + step;
-      const kernels::StepOut out{counts, steps_, step_.codes.data(), step_.membranes.data(),
-                                 cohort_.exchange->spiked(tile, step)};
-      const std::size_t entries = layer_.kernels().forward_step(width_, in, layer_.constants(tile, listing_),
-                                                                static_cast<int>(samples_), state_of(i, 0), out);
-      StagedEntries& staged = staged_[tile];
-      staged.codes.insert(staged.codes.end(), step_.codes.data(), step_.codes.data() + entries);
-      staged.membranes.insert(staged.membranes.end(), step_.membranes.data(), step_.membranes.data() + entries);
+          layer.traces[tile].counts.data() + static_cast<std::size_t>(cohort_.samples.first) * steps_ + step;
+      const kernels::StepOut out{counts, steps_, own.codes.data(), own.membranes.data(),
+                                 turn.exchange.spiked(tile, step)};
+      const std::size_t entries = layer.kernels().forward_step(width, in, layer.constants(tile, turn.input.listing),
+                                                               static_cast<int>(samples_), state_of(turn, i, 0), out);
+      StagedEntries& staged = turn.staged[tile];
+      staged.codes.insert(staged.codes.end(), own.codes.data(), own.codes.data() + entries);
+      staged.membranes.insert(staged.membranes.end(), own.membranes.data(), own.membranes.data() + entries);
     }
-    return cohort_.meet();
   }
 
-  LayerState& layer_;
-  Listing listing_;
   const Cohort& cohort_;
-  StepScratch& step_;
+  std::vector<Turn> turns_;  // of each layer of the loop
+  std::size_t first_row_;    // of the cohort in `products`
   int steps_;
-  int width_;
   std::size_t samples_;
-  StagedEntries* staged_;  // of the cohort's tiles
 };
 
 /// Appends a cohort's entries to a tile's trace: from (step, sample) to (sample, step) order.
@@ -185,28 +273,32 @@ void append_staged(LayerState& layer, int tile, SampleRange samples, int steps, 
   }
 }
 
-/// Takes a group through all steps (`walk` does so for one cohort on one worker) and appends what it made.
-template <class Walk>
-void forward_group(LayerState& layer, SampleRange group, Listing listing, const PassContext& context,
-                   const Walk& walk) {
-  const int cohorts = cohort_count(layer, group);
-  std::vector<StagedEntries>& staged = context.shared->staged;
-  if (staged.size() < static_cast<std::size_t>(cohorts) * layer.tiles())
-    staged.resize(static_cast<std::size_t>(cohorts) * layer.tiles());
+/// Takes a group through all steps and appends what it made. `products`: W s of the layers in dense mode.
+void forward_group(const Loop& loop, std::span<const LoopInput> inputs, std::span<const TileRows> products,
+                   SampleRange group, const PassContext& context) {
+  const int cohorts = cohort_count(loop, group);
+  for (int m = 0; m < loop.size(); ++m) {
+    std::vector<StagedEntries>& staged = context.shared->layer(m).staged;
+    const std::size_t count = static_cast<std::size_t>(cohorts) * loop.layer(m).tiles();
+    if (staged.size() < count) staged.resize(count);
+  }
   for_each_cohort(
-      layer, group, context,
-      [&](SampleRange samples, StepExchange& exchange) { exchange.reserve_spikes(layer.tiles(), samples.size()); },
-      [&](const Cohort& cohort) {
-        ForwardWalk one(layer, listing, context, cohort);
-        walk(one, cohort);
-      });
+      loop, group, context,
+      [&](SampleRange samples, std::vector<StepExchange>& exchanges) {
+        for (int m = 0; m < loop.size(); ++m) exchanges[m].reserve_spikes(loop.layer(m).tiles(), samples.size());
+      },
+      [&](const Cohort& cohort) { ForwardWalk(loop, inputs, products, group, context, cohort).run(); });
   context.team->run([&](int worker) {
-    for (int tile = 0; tile < layer.tiles(); ++tile) {
-      if (layer.owner(tile) != worker) continue;
-      for (int number = 0; number < cohorts; ++number) {
-        append_staged(layer, tile, cohort_samples(layer, group, number), context.steps,
-                      staged[static_cast<std::size_t>(number) * layer.tiles() + tile], listing,
-                      (*context.scratch)[worker]);
+    for (int m = 0; m < loop.size(); ++m) {
+      LayerState& layer = loop.layer(m);
+      const std::vector<StagedEntries>& staged = context.shared->layers[m].staged;
+      for (int tile = 0; tile < layer.tiles(); ++tile) {
+        if (layer.owner(tile) != worker) continue;
+        for (int number = 0; number < cohorts; ++number) {
+          append_staged(layer, tile, cohort_samples(loop, group, number), context.steps,
+                        staged[static_cast<std::size_t>(number) * layer.tiles() + tile], inputs[m].listing,
+                        (*context.scratch)[worker]);
+        }
       }
     }
   });
@@ -214,18 +306,22 @@ void forward_group(LayerState& layer, SampleRange group, Listing listing, const 
 
 }  // namespace
 
-void forward_recurrent_group(LayerState& layer, SampleRange group, const TileRows& currents, Listing listing,
-                             const PassContext& context) {
-  forward_group(layer, group, listing, context, [&](ForwardWalk& walk, const Cohort& cohort) {
-    walk.run(currents, static_cast<std::size_t>(cohort.samples.first - group.first) * context.steps);
-  });
-}
-
-void forward_recurrent(LayerState& layer, const SpikeRows& input, Listing listing, const PassContext& context) {
-  for (TileTrace& trace : layer.traces) trace.clear(context.rows(), layer.width());
-  for (const SampleRange& group : ranges_of({0, context.samples}, context.plan->recurrent_samples))
-    forward_group(layer, group, listing, context, [&](ForwardWalk& walk, const Cohort&) { walk.run(input); });
-  merge_spikes(layer, context);
+void forward_loop(const Loop& loop, std::span<const LoopInput> inputs, const PassContext& context) {
+  int most = context.samples;
+  for (int m = 0; m < loop.size(); ++m) {
+    most = std::min(most, inputs[m].dense ? dense_group_size(context) : context.plan->recurrent_samples);
+    for (TileTrace& trace : loop.layer(m).traces) trace.clear(context.rows(), loop.layer(m).width());
+    if (inputs[m].dense) gather_weights(loop.layer(m), context, context.shared->layer(m).weights);
+  }
+  std::vector<TileRows> products(loop.size());
+  for (const SampleRange& group : ranges_of({0, context.samples}, most)) {
+    for (int m = 0; m < loop.size(); ++m) {
+      if (inputs[m].dense)
+        products[m] = dense_currents(loop.member(m), inputs[m].spikes, group, context, context.shared->layer(m));
+    }
+    forward_group(loop, inputs, products, group, context);
+  }
+  for (const LoopMember& member : loop.members()) merge_spikes(*member.layer, context);
 }
 
 }  // namespace spikeloom

@@ -1,6 +1,7 @@
 #include "io/explain_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -79,6 +80,20 @@ void choose_activities(const PlanRequest& request, PlanReport& report) {
   report.assumed.push_back("neurons in the surrogate's window: as many as if membranes were normally distributed");
 }
 
+/// What the predictions leave out of a network's connections.
+void say_what_is_left_out(PlanReport& report) {
+  const NetworkSpec& network = report.network;
+  for (const std::vector<int>& part : network.connected_parts()) {
+    if (part.size() == 1) continue;
+    std::vector<std::string> names;
+    for (const int layer : part) names.push_back(network.layers[layer].name);
+    report.assumed.push_back(fmt::format(
+        "layers {}: time and memory as if they were fed forward; that feedback takes them through the steps "
+        "together, with a meeting of the workers after each step of each layer, is not predicted",
+        fmt::join(names, ", ")));
+  }
+}
+
 double balance_of(const LayerPlan& layer, int workers) {
   const std::vector<double> tiles = tiles_per_worker(layer, workers);
   return layer.tiles / (workers * *std::max_element(tiles.begin(), tiles.end()));
@@ -91,6 +106,7 @@ PlanReport explain_plan(Configuration configuration, const PlanRequest& request,
   choose_input_activity(configuration, request, listener, report);
   report.network = configuration.network;
   choose_activities(request, report);
+  say_what_is_left_out(report);
   report.work.batch = configuration.training.batch_size;
   report.work.steps = configuration.network.steps;
   report.work.clip = configuration.optimizer.gradient_clip > 0.0;

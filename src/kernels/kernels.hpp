@@ -220,6 +220,13 @@ inline void weight_gradient(int width, const std::uint32_t* starts, const std::u
 void weight_gradient(int width, const std::uint32_t* starts, const std::uint32_t* event_rows, std::uint32_t first,
                      std::uint32_t last, const Bf16Pair* rows, Gradient state, float* gradient);
 
+/// sums[s] (width) += sum of rows[ids[e]] over the events e of s in [offsets[s], offsets[s + 1]), s < count: the same
+/// sum, of what spikes bring.
+inline void add_rows(int width, const std::uint32_t* offsets, const std::uint32_t* ids, std::uint32_t count,
+                     const float* rows, Gradient state, float* sums) {
+  weight_gradient(width, offsets, ids, 0, count, rows, state, sums);
+}
+
 /// out[e - offsets[0]] = rows[r] . weights[ids[e]] for the events e of rows r in [0, row_count): event e of row r in
 /// [offsets[r], offsets[r+1]).
 void input_gradient(int width, const float* weights, const float* rows, std::ptrdiff_t stride, std::size_t row_count,

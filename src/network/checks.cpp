@@ -43,10 +43,10 @@ std::optional<Conflict> check_names(const NetworkSpec& network) {
   return std::nullopt;
 }
 
-/// Inputs are earlier layers that spike, each once; and what spikes is somebody's input.
-std::optional<Conflict> check_inputs(const NetworkSpec& network) {
-  std::set<std::string> earlier;
-  std::set<std::string> used;
+/// Inputs are the data and other layers, each once.
+std::optional<Conflict> check_input_names(const NetworkSpec& network) {
+  std::set<std::string> names;
+  for (const LayerSpec& layer : network.layers) names.insert(layer.name);
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const LayerSpec& layer = network.layers[i];
     const auto conflict = [&](const std::string& text) {
@@ -55,18 +55,34 @@ std::optional<Conflict> check_inputs(const NetworkSpec& network) {
     std::set<std::string> own;
     for (const std::string& name : layer.inputs) {
       if (!own.insert(name).second) return conflict(fmt::format("{} is named twice", name));
-      if (name == kDataInput && earlier.contains(name))
+      if (name == kDataInput && names.contains(name))
         return conflict(fmt::format("{0} is the data, but there is a layer of that name, too: rename the layer", name));
-      if (name != kDataInput && !earlier.contains(name)) {
-        return conflict(fmt::format("{} is no earlier layer; allowed: {}{}", name, kDataInput,
-                                    earlier.empty() ? "" : fmt::format(", {}", fmt::join(earlier, ", "))));
+      if (name == layer.name)
+        return conflict(fmt::format("{} names itself: recurrent = true gives a layer its own spikes", name));
+      if (name != kDataInput && !names.contains(name)) {
+        std::set<std::string> others;
+        for (const LayerSpec& other : network.layers) {
+          if (other.spiking() && other.name != layer.name) others.insert(other.name);
+        }
+        return conflict(fmt::format("{} is no layer; allowed: {}{}", name, kDataInput,
+                                    others.empty() ? "" : fmt::format(", {}", fmt::join(others, ", "))));
       }
     }
+  }
+  return std::nullopt;
+}
+
+/// What layers name as inputs spikes, and counts the same for all that a layer names.
+std::optional<Conflict> check_inputs(const NetworkSpec& network) {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const LayerSpec& layer = network.layers[i];
+    if (layer.inputs.empty()) continue;
+    const auto conflict = [&](const std::string& text) {
+      return Conflict{{layer_key(i, "inputs")}, fmt::format("layers.{}.inputs: {}", layer.name, text)};
+    };
     double dropout = -1.0;
     for (const int source : network.sources_of(i)) {
       const LayerSpec* from = source < 0 ? nullptr : &network.layers[source];
-      if (from) used.insert(from->name);
-      if (layer.inputs.empty()) continue;
       if (from && !from->spiking())
         return conflict(fmt::format("{} does not spike: what it gives goes to the layer after it alone", from->name));
       const double of_source = from ? from->dropout : 0.0;
@@ -74,17 +90,65 @@ std::optional<Conflict> check_inputs(const NetworkSpec& network) {
         return conflict("all of them must have the same dropout (the data have none)");
       dropout = of_source;
     }
-    if (!layer.inputs.empty() && i > 0 && !network.layers[i - 1].spiking()) {
+    if (i > 0 && !network.layers[i - 1].spiking()) {
       return conflict(fmt::format("a layer after one that does not spike ({}) takes its membranes: set inputs = []",
                                   network.layers[i - 1].name));
     }
-    earlier.insert(layer.name);
   }
-  for (std::size_t i = 0; i + 1 < network.layers.size(); ++i) {
-    if (used.contains(network.layers[i].name)) continue;
-    return Conflict{
-        {layer_key(i + 1, "inputs"), layer_key(i, "name")},
-        fmt::format("layers.{0}: no layer takes its spikes: name {0} among the inputs of one", network.layers[i].name)};
+  return std::nullopt;
+}
+
+/// The data reach every layer, and every layer the last one.
+std::optional<Conflict> check_reach(const NetworkSpec& network) {
+  const std::size_t count = network.layers.size();
+  std::vector<bool> used(count, false), reaches_last(count, false), reached(count, false);
+  reaches_last.back() = true;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = count; i-- > 0;) {
+      for (const int source : network.sources_of(i)) {
+        const bool of_data = source < 0 || reached[source];
+        if (of_data && !reached[i]) changed = reached[i] = true;
+        if (source < 0) continue;
+        used[source] = true;
+        if (reaches_last[i] && !reaches_last[source]) changed = reaches_last[source] = true;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string& name = network.layers[i].name;
+    if (!reached[i]) {
+      return Conflict{{layer_key(i, "inputs")},
+                      fmt::format("layers.{0}.inputs: no spike of the data reaches {0}: name {1} among the inputs of "
+                                  "it, or of a layer that it takes spikes from",
+                                  name, kDataInput)};
+    }
+    if (reaches_last[i]) continue;
+    return Conflict{{layer_key(i + 1, "inputs"), layer_key(i, "name")},
+                    used[i]
+                        ? fmt::format("layers.{0}: its spikes do not reach the last layer, {1}, so nothing would "
+                                      "train it: name {0} among the inputs of {1} or of a layer on the way to it",
+                                      name, network.layers.back().name)
+                        : fmt::format("layers.{0}: no layer takes its spikes: name {0} among the inputs of one", name)};
+  }
+  return std::nullopt;
+}
+
+/// Layers that feedback joins exchange their spikes from step to step: whole lists, as they are.
+std::optional<Conflict> check_feedback(const NetworkSpec& network) {
+  for (const std::vector<int>& part : network.connected_parts()) {
+    if (part.size() == 1) continue;
+    for (const int i : part) {
+      const LayerSpec& layer = network.layers[i];
+      const char* setting = layer.spike_budget > 0 ? "spike_budget" : layer.delayed() ? "delay_steps" : nullptr;
+      if (!setting) continue;
+      std::vector<std::string> names;
+      for (const int member : part) names.push_back(network.layers[member].name);
+      return Conflict{{layer_key(i, setting), layer_key(i, "inputs")},
+                      fmt::format("layers.{0}.{1} changes when or which spikes of {0} arrive; the lists of layers that "
+                                  "feedback joins ({2}) are exchanged step by step, as they are: set {1} = 0",
+                                  layer.name, setting, fmt::join(names, ", "))};
+    }
   }
   return std::nullopt;
 }
@@ -225,13 +289,25 @@ std::optional<Conflict> check_training(const Configuration& configuration) {
                               configuration.training.early_stopping)};
 }
 
-/// A spike that arrives in a later chunk takes no gradient back.
+/// A spike that arrives in a later chunk takes no gradient back; and what feedback has under way at a chunk's end is
+/// not carried to the next.
 std::optional<Conflict> check_truncation(const Configuration& configuration) {
   const int chunk = configuration.training.bptt_steps;
   const NetworkSpec& network = configuration.network;
+  if (chunk == 0 || chunk >= network.steps) return std::nullopt;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    for (const int source : network.sources_of(i)) {
+      if (NetworkSpec::lag_of(source, i) == 0) continue;
+      return Conflict{
+          {"training.bptt_steps", layer_key(i, "inputs")},
+          fmt::format("training.bptt_steps = {} cuts recordings into chunks, across which feedback (layers.{}.inputs "
+                      "names {}, a later layer) is not carried: set it to 0",
+                      chunk, network.layers[i].name, network.layers[source].name)};
+    }
+  }
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const LayerSpec& layer = network.layers[i];
-    if (chunk == 0 || chunk >= network.steps || layer.delay_steps.low < chunk) continue;
+    if (layer.delay_steps.low < chunk) continue;
     return Conflict{
         {"training.bptt_steps", layer_key(i, "delay_steps")},
         fmt::format("training.bptt_steps = {} lets no gradient reach layer {}, whose spikes arrive {} steps "
@@ -268,8 +344,9 @@ std::optional<Conflict> check_loss(const Configuration& configuration) {
 
 std::optional<Conflict> find_conflict(const NetworkSpec& network) {
   if (network.layers.empty()) return Conflict{{}, "no layers: at least one [[layers]] is required"};
-  for (const auto check : {check_values, check_names, check_order, check_inputs, check_recurrence, check_neurons,
-                           check_rates, check_activity, check_outgoing}) {
+  for (const auto check :
+       {check_values, check_names, check_order, check_input_names, check_inputs, check_reach, check_feedback,
+        check_recurrence, check_neurons, check_rates, check_activity, check_outgoing}) {
     if (auto conflict = check(network)) return conflict;
   }
   return std::nullopt;

@@ -134,24 +134,6 @@ std::vector<float> draw_weights(const LayerSpec& layer, std::size_t inputs, std:
 
 }  // namespace
 
-std::vector<int> NetworkSpec::sources_of(std::size_t layer) const {
-  const auto before = static_cast<int>(layer) - 1;
-  if (layers[layer].inputs.empty()) return {before};
-  std::vector<int> sources;
-  for (const std::string& name : layers[layer].inputs) {
-    int source = before;
-    while (source >= 0 && layers[source].name != name) --source;
-    sources.push_back(source);
-  }
-  return sources;
-}
-
-int NetworkSpec::inputs_of(std::size_t layer) const {
-  int sum = 0;
-  for (const int source : sources_of(layer)) sum += size_of(source);
-  return sum;
-}
-
 std::string_view name_of(ParameterKind kind) {
   constexpr std::string_view kNames[] = {"weight",      "recurrent_weight", "bias",           "decay",      "decay_syn",
                                          "decay_adapt", "threshold",        "adapt_membrane", "adapt_spike"};

@@ -287,7 +287,7 @@ Setting factor_range(Place<Configuration, Range> place, Limits limits) {
 
 Setting layer_inputs() {
   Setting setting;
-  setting.allowed = fmt::format("a list of names of earlier layers or \"{}\", or [] (the layer before)", kDataInput);
+  setting.allowed = fmt::format("a list of names of layers or \"{}\", or [] (the layer before)", kDataInput);
   setting.set = [](const SettingTarget& target, const SettingValue& value) {
     const auto* names = std::get_if<std::vector<std::string>>(&value);
     const auto* empty = std::get_if<std::vector<double>>(&value);

@@ -107,7 +107,9 @@ void add_neuron(std::vector<Setting>& table) {
   add({"size", "neurons", "Number of neurons; of the last layer: one per class.", "required"},
       whole_number(at(&LayerSpec::size), 1, kMany));
   add({"inputs", "",
-       "Where the layer takes its spikes from: earlier layers by name, and \"data\"; its weights follow that order.",
+       "Where the layer takes its spikes from: other layers by name, and \"data\"; its weights follow that order. "
+       "Spikes "
+       "of a later layer arrive one step later.",
        "the layer before, or the data"},
       layer_inputs());
   const Limits tau{0.0, 1e9, true}, decay{0.0, 1.0};

@@ -23,6 +23,15 @@ int tile_width(int size) {
   return 64;
 }
 
+/// Bytes of the weights that spikes reach step by step: those from the layer itself, and from others of its part.
+std::size_t stepped_bytes(const NetworkSpec& network, const Plan& plan, const std::vector<int>& part, int layer) {
+  std::size_t inputs = network.layers[layer].recurrent || part.size() == 1 ? network.layers[layer].size : 0;
+  for (const int source : network.sources_of(layer)) {
+    if (std::find(part.begin(), part.end(), source) != part.end()) inputs += network.size_of(source);
+  }
+  return sizeof(float) * inputs * plan.layers[layer].tiles * plan.layers[layer].tile_width;
+}
+
 }  // namespace
 
 std::vector<TileShare> share_tiles(int tiles, int workers, bool split) {
@@ -74,17 +83,23 @@ Plan make_plan(const NetworkSpec& network, EngineMode mode, int workers, EngineP
     placed.tile_width = tile_width(layer.size);
     placed.tiles = (layer.size + placed.tile_width - 1) / placed.tile_width;
     // Readouts are small, and layers of 16 do not fill a row of pairs.
-    placed.half_rows =
-        precision == EnginePrecision::bf16 && layer.spiking() && !layer.recurrent && placed.tile_width > 16;
-    const std::size_t recurrent_bytes =
-        sizeof(float) * static_cast<std::size_t>(layer.size) * placed.tiles * placed.tile_width;
+    placed.half_rows = precision == EnginePrecision::bf16 && layer.spiking() && placed.tile_width > 16;
     const std::size_t gradient_bytes = sizeof(float) *
                                        static_cast<std::size_t>(network.inputs_of(plan.layers.size() - 1)) *
                                        placed.tiles * placed.tile_width;
     if (gradient_bytes <= kNearGradientBytes) placed.partial_budget_bytes = kNearPartialBytes;
-    placed.step_schedule = recurrent_bytes <= kNearBytes ? StepSchedule::sample_major : StepSchedule::step_major;
-    // Tiles of a recurrent layer need each other at every step, and readouts are shared by samples as a whole.
-    placed.shares = share_tiles(placed.tiles, workers, layer.spiking() && !layer.recurrent);
+  }
+  for (const std::vector<int>& part : network.connected_parts()) {
+    std::size_t bytes = 0;
+    for (const int layer : part) bytes += stepped_bytes(network, plan, part, layer);
+    for (const int layer : part) {
+      LayerPlan& placed = plan.layers[layer];
+      placed.step_schedule = bytes <= kNearBytes ? StepSchedule::sample_major : StepSchedule::step_major;
+      const bool stepped = part.size() > 1 || network.layers[layer].recurrent;
+      if (stepped) placed.half_rows = false;
+      // Tiles of such layers need each other at every step, and readouts are shared by samples as a whole.
+      placed.shares = share_tiles(placed.tiles, workers, network.layers[layer].spiking() && !stepped);
+    }
   }
   return plan;
 }

@@ -10,8 +10,8 @@
 
 namespace spikeloom {
 
-/// How the tiles of a recurrent layer keep step: each needs the spikes, and going back the deltas, that all others had
-/// one step before. Both give the same bits.
+/// How the tiles of a recurrent layer, or of layers that feedback joins, keep step: each needs the spikes, and going
+/// back the deltas, that all others had one step before. Both give the same bits.
 enum class StepSchedule {
   sample_major,  // a worker takes a whole sample through all steps, visiting all tiles in each: nobody waits
   step_major,    // each worker keeps its tiles; all samples advance one step, then the workers meet
@@ -40,7 +40,8 @@ struct LayerPlan {
   int tiles = 1;
   std::vector<TileShare> shares;                            // tile by tile, each from its first part to its last
   bool half_rows = false;                                   // the list passes read bf16 copies of weights and deltas
-  StepSchedule step_schedule = StepSchedule::sample_major;  // of a recurrent layer; follows from the network alone
+  StepSchedule step_schedule = StepSchedule::sample_major;  // of a recurrent layer, or the same of all that
+                                                            // feedback joins; follows from the network alone
   std::size_t partial_budget_bytes = std::size_t{64}
                                      << 20;  // partial sums of the input gradient that may be alive at once
 };

@@ -29,6 +29,47 @@ def test_info_of_a_run_shows_layers_and_epochs(spikeloom, trained):
     assert info["epochs"] == 2
 
 
+def test_info_draws_who_takes_spikes_from_whom(spikeloom, tmp_path):
+    config = tmp_path / "net.toml"
+    config.write_text(
+        """
+[data]
+train = "t"
+channels = 9
+steps = 5
+[[layers]]
+name = "cue"
+size = 8
+[[layers]]
+name = "a"
+size = 128
+inputs = ["cue", "b"]
+[[layers]]
+name = "b"
+size = 6
+recurrent = true
+[[layers]]
+name = "out"
+neuron = "li"
+size = 2
+inputs = ["a", "b"]
+"""
+    )
+    lines = spikeloom("info", config).stdout.splitlines()
+    assert lines[:5] == [
+        "# layer cue    8 lif   <- data",
+        "# layer a      128 lif <- cue, b (one step later)",
+        "# layer b      6 lif   <- a, itself (one step later)",
+        "# layer out    2 li    <- a, b",
+        "# step by step a, b",
+    ]
+    cue, a, b, out = only_json(spikeloom("info", config, "--json"))["layers"]
+    assert (cue["feedback"], cue["loop"]) == ([], [])
+    assert (a["inputs"], a["feedback"], a["loop"]) == (["cue", "b"], ["b"], ["a", "b"])
+    assert (b["inputs"], b["feedback"], b["loop"], b["recurrent"]) == (["a"], [], ["a", "b"], True)
+    assert (out["inputs"], out["feedback"], out["loop"]) == (["a", "b"], [], [])
+
+
 @pytest.mark.parametrize(
     "name, content",
     [

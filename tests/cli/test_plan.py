@@ -40,6 +40,16 @@ def test_what_is_assumed_is_said(plan, project):
     assert "assumed" in result.stdout and "no data" in result.stdout
 
 
+def test_what_feedback_costs_is_not_predicted_silently(plan, spikeloom, project):
+    second = '[[layers]]\nname = "hidden2"\nsize = 20\ntau_mem_ms = 20.0\n[[layers]]\nname = "readout"'
+    config = project / "config.toml"
+    config.write_text(config.read_text().replace('[[layers]]\nname = "readout"', second))
+    chain = only_json(plan(config, "--json"))
+    joined = only_json(plan(config, "--json", "--set", 'layers.hidden1.inputs=["data", "hidden2"]'))
+    assert not any("feedback" in text for text in chain["assumed"])
+    assert any("hidden1, hidden2" in text and "not predicted" in text for text in joined["assumed"])
+
+
 def test_an_unknown_input_size_is_the_user_s_error(plan, project):
     (project / "config.toml").write_text((project / "config.toml").read_text().replace('"digits"', '"missing"'))
     result = plan(project / "config.toml")

@@ -42,6 +42,27 @@ def test_zero_epochs_write_the_initial_state(spikeloom, project):
     assert (project / "run" / "last.safetensors").exists()
 
 
+def tensor_bytes(checkpoint):
+    return checkpoint[8 + struct.unpack("<Q", checkpoint[:8])[0] :]
+
+
+def test_a_network_with_feedback_trains_evaluates_and_resumes(spikeloom, project):
+    config, run = project / "config.toml", project / "run"
+    second = '[[layers]]\nname = "hidden2"\nsize = 20\ntau_mem_ms = 20.0\n[[layers]]\nname = "readout"'
+    text = config.read_text().replace('[[layers]]\nname = "readout"', second)
+    config.write_text(text.replace('name = "hidden1"', 'name = "hidden1"\ninputs = ["hidden2", "data"]'))
+    summary = only_json(spikeloom("train", config, "--out", run, "--json", "--epochs", 2))
+    tensors = only_json(spikeloom("info", run / "last.safetensors", "--json"))["tensors"]
+    assert tensors["hidden1.weight"]["shape"] == [24, 20 + 2312]
+    result = only_json(spikeloom("eval", run, "--json"))
+    assert result["accuracy"] == summary["test_accuracy"]
+    other = project / "other"
+    assert spikeloom("train", config, "--out", other, "--epochs", 1, "--set", "engine.threads=2").returncode == 0
+    assert spikeloom("train", "--out", other, "--resume", "--epochs", 2).returncode == 0
+    once, again = ((folder / "last.safetensors").read_bytes() for folder in (run, other))
+    assert tensor_bytes(again) == tensor_bytes(once)
+
+
 def test_same_data_for_training_and_test_is_a_warning(spikeloom, project):
     result = spikeloom("train", project / "config.toml", "--out", project / "run", "--epochs", 0, "--set", f"data.train={project}/digits/Train",
                        "--set", f"data.test={project}/digits/Train")

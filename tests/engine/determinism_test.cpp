@@ -14,7 +14,16 @@
 namespace spikeloom::testing {
 namespace {
 
-enum class Net { feed_forward, linear_on_integrator, recurrent, adaptive, changed_lists, skip };
+enum class Net {
+  feed_forward,
+  linear_on_integrator,
+  recurrent,
+  adaptive,
+  changed_lists,
+  skip,
+  feedback,
+  dropped_feedback
+};
 
 /// Nets with every kind of layer that training knows: two spiking layers of several tiles each, and a readout.
 Case training_case(Net net) {
@@ -50,6 +59,17 @@ Case training_case(Net net) {
     test.network.layers[1].inputs = {"hidden1", "data"};
     test.network.layers[1].recurrent = true;
     test.network.layers[0].spike_budget = 7;
+  }
+  if (net == Net::feedback) {
+    test.network.layers[0].inputs = {"hidden2", "data"};
+    test.network.layers[0].learn = {NeuronParameter::decay};
+    test.network.layers[1].recurrent = true;
+    test.network.layers[1].inputs = {"data", "hidden1"};
+  }
+  if (net == Net::dropped_feedback) {
+    test.network.layers.push_back(lif_layer("hidden3", 70));
+    test.network.layers[1].inputs = {"hidden3", "hidden1"};
+    for (LayerSpec& layer : test.network.layers) layer.dropout = 0.3;
   }
   if (linear_on_integrator)
     test.network.layers.push_back(readout_layer("integrator", 90, NeuronKind::leaky_integrator));
@@ -118,9 +138,13 @@ TEST_P(Determinism, WeightsAfterTwentyStepsAreTheSameForAnyNumberOfThreads) {
 /// Tiles to any of three workers, and some of those that can be split cut at random.
 void share_at_random(const NetworkSpec& network, Plan& plan, std::uint64_t seed) {
   RandomStream random(seed, "owners");
+  std::vector<bool> whole(plan.layers.size(), false);
+  for (const std::vector<int>& part : network.connected_parts()) {
+    for (const int l : part) whole[l] = part.size() > 1 || network.layers[l].recurrent || !network.layers[l].spiking();
+  }
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     LayerPlan& layer = plan.layers[l];
-    const bool split = network.layers[l].spiking() && !network.layers[l].recurrent;
+    const bool split = !whole[l];
     layer.shares.clear();
     for (int tile = 0; tile < layer.tiles; ++tile) {
       constexpr int kParts = 5;
@@ -220,10 +244,11 @@ INSTANTIATE_TEST_SUITE_P(
     Modes, Determinism,
     ::testing::Combine(::testing::Values(EngineMode::sparse, EngineMode::dense, EngineMode::automatic),
                        ::testing::Values(Net::feed_forward, Net::linear_on_integrator, Net::recurrent, Net::adaptive,
-                                         Net::changed_lists, Net::skip)));
+                                         Net::changed_lists, Net::skip, Net::feedback, Net::dropped_feedback)));
 
 class StepSchedules : public ::testing::TestWithParam<Net> {};
-INSTANTIATE_TEST_SUITE_P(Nets, StepSchedules, ::testing::Values(Net::recurrent, Net::adaptive));
+INSTANTIATE_TEST_SUITE_P(Nets, StepSchedules,
+                         ::testing::Values(Net::recurrent, Net::adaptive, Net::feedback, Net::dropped_feedback));
 
 TEST_P(StepSchedules, ChangeNoBit) {
   const Case test = training_case(GetParam());

@@ -288,24 +288,44 @@ TEST(ConfigurationErrors, ABudgetIsNotForRecurrentLayers) {
                   "config.toml:7: layers.hidden.spike_budget limits the list that goes to the next layer");
 }
 
-TEST(ConfigurationErrors, InputsAreEarlierLayersThatSpikeEachOnce) {
+TEST(ConfigurationErrors, InputsAreOtherLayersThatSpikeEachOnce) {
   const auto with_inputs = [](const std::string& inputs) {
     return error_of(kMinimal, {"layers.readout.inputs=" + inputs});
   };
   EXPECT_EQ(with_inputs("[\"hidden\", \"data\"]"), "");
   EXPECT_EQ(with_inputs("[]"), "");
-  EXPECT_EQ(with_inputs("[\"hiden\"]"),
-            "--set: layers.readout.inputs: hiden is no earlier layer; allowed: data, hidden");
-  EXPECT_CONTAINS(with_inputs("[\"readout\"]"), "readout is no earlier layer");
+  EXPECT_EQ(with_inputs("[\"hiden\"]"), "--set: layers.readout.inputs: hiden is no layer; allowed: data, hidden");
+  EXPECT_CONTAINS(with_inputs("[\"readout\"]"), "readout names itself: recurrent = true gives a layer its own spikes");
   EXPECT_CONTAINS(with_inputs("[\"hidden\", \"hidden\"]"), "hidden is named twice");
   EXPECT_CONTAINS(with_inputs("[\"data\"]"), "layers.hidden: no layer takes its spikes");
   EXPECT_CONTAINS(with_inputs("[1]"), "layers.readout.inputs = [1.0] is not allowed: it must be a list of names");
-  EXPECT_CONTAINS(with_inputs("\"hidden\""), "it must be a list of names of earlier layers or \"data\"");
+  EXPECT_CONTAINS(with_inputs("\"hidden\""), "it must be a list of names of layers or \"data\"");
   const std::string three = kMinimal + "[[layers]]\nname = \"out\"\nneuron = \"linear\"\nsize = 4\n";
   EXPECT_CONTAINS(error_of(three, {"layers.out.inputs=[\"readout\"]"}), "readout does not spike");
   EXPECT_CONTAINS(error_of(three, {"layers.out.inputs=[\"hidden\"]"}), "takes its membranes");
   EXPECT_CONTAINS(error_of(kMinimal, {"layers.hidden.dropout=0.5", "layers.readout.inputs=[\"hidden\", \"data\"]"}),
                   "the same dropout");
+}
+
+TEST(ConfigurationErrors, FeedbackJoinsLayersThatSpikeAndSendAllAtOnce) {
+  const std::string three =
+      "[data]\ntrain = \"t\"\nchannels = 3\nsteps = 9\n"
+      "[[layers]]\nname = \"a\"\nsize = 5\n[[layers]]\nname = \"b\"\nsize = 5\n"
+      "[[layers]]\nname = \"out\"\nneuron = \"li\"\nsize = 4\n";
+  const auto with = [&](std::vector<std::string> set) { return error_of(three, set); };
+  EXPECT_EQ(with({"layers.a.inputs=[\"data\", \"b\"]"}), "");
+  EXPECT_EQ(with({"layers.a.inputs=[\"data\", \"b\"]", "layers.a.recurrent=true"}), "");
+  EXPECT_CONTAINS(with({"layers.a.inputs=[\"data\", \"out\"]"}), "out does not spike");
+  EXPECT_CONTAINS(with({"layers.a.inputs=[\"b\"]"}), "layers.a.inputs: no spike of the data reaches a");
+  EXPECT_CONTAINS(with({"layers.a.inputs=[\"data\", \"b\"]", "layers.out.inputs=[\"data\"]"}),
+                  "layers.a: its spikes do not reach the last layer, out");
+  EXPECT_CONTAINS(
+      with({"layers.a.inputs=[\"data\", \"b\"]", "layers.b.delay_steps=2"}),
+      "layers.b.delay_steps changes when or which spikes of b arrive; the lists of layers that feedback joins "
+      "(a, b) are exchanged step by step, as they are: set delay_steps = 0");
+  EXPECT_CONTAINS(with({"layers.a.inputs=[\"data\", \"b\"]", "layers.a.spike_budget=2"}),
+                  "layers.a.spike_budget changes");
+  EXPECT_CONTAINS(with({"layers.a.inputs=[\"data\", \"b\"]", "layers.b.dropout=0.5"}), "the same dropout");
 }
 
 TEST(ConfigurationErrors, RatesAreInOrder) {

@@ -22,6 +22,7 @@ LAYER_DEFAULTS = {
     "input_scaling": "none",
     "bias": True,
     "recurrent": False,
+    "inputs": [],
     "surrogate": "superspike",
     "surrogate_beta": 10.0,
     "surrogate_gamma": 0.3,
@@ -41,7 +42,7 @@ LOSS_DEFAULTS = {
     "target_rate": 0.3,
     "wrong_target_rate": 0.05,
 }
-MEMBRANE_ONLY = ("neuron", "input_gain", "input_scaling", "bias")  # what layers that do not spike know
+MEMBRANE_ONLY = ("inputs", "neuron", "input_gain", "input_scaling", "bias")  # what layers that do not spike know
 
 
 def network(layers, steps, channels, loss=None, optimizer=None, bptt_steps=0):
@@ -57,6 +58,14 @@ def network(layers, steps, channels, loss=None, optimizer=None, bptt_steps=0):
     }
 
 
+def sources(description):
+    """Of each layer, where its spikes come from: numbers of layers, or None, the data."""
+    numbers = {layer["name"]: i for i, layer in enumerate(description["layers"])}
+    chain = [[i - 1 if i else None] for i in range(len(numbers))]
+    named = [[numbers.get(name) for name in layer["inputs"]] for layer in description["layers"]]
+    return [of_names or of_chain for of_names, of_chain in zip(named, chain, strict=True)]
+
+
 def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5):
     """Parameters, inputs and labels as numpy arrays.
 
@@ -64,9 +73,10 @@ def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5
     Weights are scaled so that the input of a neuron varies by about `scale` thresholds over time.
     """
     random = np.random.default_rng(seed)
-    parameters, inputs_of_layer = {}, description["channels"]
-    for layer in description["layers"]:
+    parameters, sizes = {}, [layer["size"] for layer in description["layers"]]
+    for layer, of_layer in zip(description["layers"], sources(description), strict=True):
         size, name = layer["size"], layer["name"]
+        inputs_of_layer = sum(description["channels"] if s is None else sizes[s] for s in of_layer)
         decay = random.uniform(*decays, size)
         gain = layer["input_gain"] * (1.0 - decay.mean() if layer["input_scaling"] == "leak" else 1.0)
         spread = (
@@ -87,7 +97,6 @@ def draw(description, samples, seed, activity=0.2, decays=(0.8, 0.97), scale=1.5
             parameters[f"{name}.{key}"] = random.uniform(low, high, size).astype(np.float32)
         if "threshold" in layer["learn"]:
             parameters[name + ".threshold"] = (layer["threshold"] * random.uniform(0.8, 1.2, size)).astype(np.float32)
-        inputs_of_layer = size
     inputs = (random.random((samples, description["steps"], description["channels"])) < activity).astype(np.float32)
     labels = random.integers(0, description["layers"][-1]["size"], samples).astype(np.int64)
     return parameters, inputs, labels

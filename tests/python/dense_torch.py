@@ -145,47 +145,59 @@ class _SeAdLif(_Lif):
 MODELS = {"lif": _Lif, "if": _Lif, "cuba_lif": _CubaLif, "alif": _Alif, "adlif": _AdLif, "se_adlif": _SeAdLif}
 
 
-def _begins_chunk(t, bptt_steps):
-    """Whether gradients end between the step before and this one."""
-    return bptt_steps > 0 and t > 0 and t % bptt_steps == 0
+class _Integrator:
+    """A leaky integrator (li) or, without memory, a linear layer: `step` returns no spikes, and the membranes."""
+
+    def __init__(self, layer, constants, zeros):
+        self.decay = torch.zeros_like(constants["decay"]) if layer["neuron"] == "linear" else constants["decay"]
+        self.gain = _input_gain(layer, self.decay)
+        self.u = zeros
+
+    def detach(self):
+        """Makes the membranes constants."""
+        self.u = self.u.detach()
+
+    def step(self, current):
+        self.u = self.decay * self.u + self.gain * current
+        return None, self.u
 
 
-def run_spiking(layer, weight, recurrent_weight, bias, constants, inputs, bptt_steps=0):
-    """Spikes, and potentials that the threshold sees, of a layer; `recurrent_weight` (to, from) or None."""
-    s = torch.zeros(inputs.shape[0], weight.shape[0], dtype=inputs.dtype)
-    model = MODELS[layer["neuron"]](layer, constants, s)
-    spikes, potentials = [], []
-    for t in range(inputs.shape[1]):
-        if _begins_chunk(t, bptt_steps):
-            model.detach()
-            s = s.detach()
-        current = inputs[:, t] @ weight.T
-        if recurrent_weight is not None:
-            current = current + s @ recurrent_weight.T
-        if bias is not None:
-            current = current + bias
-        s, potential = model.step(current)
-        spikes.append(s)
-        potentials.append(potential)
-    return torch.stack(spikes, 1), torch.stack(potentials, 1)
+class _Layer:
+    """A layer and its past: spikes (none, where it does not spike) and potentials, a tensor for each step.
 
+    Gradients end where a chunk of `bptt_steps` (0: all) begins: what it receives of the past is constants.
+    """
 
-def run_membrane(layer, weight, bias, decay, inputs, bptt_steps=0):
-    """Membranes of a leaky integrator (li) or, without memory, of a linear layer."""
-    if layer["neuron"] == "linear":
-        decay = torch.zeros_like(decay)
-    gain = _input_gain(layer, decay)
-    u = torch.zeros(inputs.shape[0], weight.shape[0], dtype=inputs.dtype)
-    membranes = []
-    for t in range(inputs.shape[1]):
-        current = inputs[:, t] @ weight.T
-        if bias is not None:
-            current = current + bias
-        if _begins_chunk(t, bptt_steps):
-            u = u.detach()
-        u = decay * u + gain * current
-        membranes.append(u)
-    return torch.stack(membranes, 1)
+    def __init__(self, layer, parameters, samples, bptt_steps=0):
+        name = layer["name"]
+        self.layer, self.bptt_steps = layer, bptt_steps
+        self.weight, self.bias = parameters[name + ".weight"], parameters.get(name + ".bias")
+        self.recurrent_weight = parameters.get(name + ".recurrent_weight")
+        constants = {key: parameters.get(f"{name}.{key}", layer.get(key)) for key in cases.CONSTANTS}
+        self.silence = torch.zeros(samples, self.weight.shape[0], dtype=self.weight.dtype)
+        self.neurons = MODELS.get(layer["neuron"], _Integrator)(layer, constants, self.silence)
+        self.spikes, self.potentials = [], []
+
+    def step(self, inputs):
+        step = len(self.potentials)
+        if self.bptt_steps > 0 and step % self.bptt_steps == 0:
+            self.neurons.detach()
+        current = inputs @ self.weight.T
+        if self.recurrent_weight is not None:
+            current = current + self.output(step - 1, step) @ self.recurrent_weight.T
+        if self.bias is not None:
+            current = current + self.bias
+        spikes, potential = self.neurons.step(current)
+        self.spikes.append(spikes)
+        self.potentials.append(potential)
+
+    def output(self, step, at):
+        """What layers receive of a step `at` that step or a later one."""
+        if step < 0:
+            return self.silence
+        output = self.potentials[step] if self.spikes[step] is None else self.spikes[step]
+        crosses = self.bptt_steps > 0 and step // self.bptt_steps != at // self.bptt_steps
+        return output.detach() if crosses else output
 
 
 def _cross_entropy(logits, labels, smoothing):
@@ -253,21 +265,20 @@ def run(network, parameters, inputs, labels):
     `network` is a description as cases.py makes it; `parameters` holds tensors <layer>.weight,
     .recurrent_weight and .bias (if any), and constants of neurons where they have their own; `inputs` is (samples, steps, channels), `labels` (samples).
     """
-    signal, regulariser, trace = inputs, 0.0, []
-    chunk = network["bptt_steps"]
-    for layer in network["layers"]:
-        name = layer["name"]
-        weight, bias = parameters[name + ".weight"], parameters.get(name + ".bias")
-        constants = {key: parameters.get(f"{name}.{key}", layer.get(key)) for key in cases.CONSTANTS}
-        if layer["neuron"] in MODELS:
-            recurrent_weight = parameters.get(name + ".recurrent_weight")
-            spikes, membranes = run_spiking(layer, weight, recurrent_weight, bias, constants, signal, chunk)
-            regulariser = regulariser + rate_regulariser(layer, spikes)
-            signal = spikes
-        else:
-            spikes, membranes = None, run_membrane(layer, weight, bias, constants["decay"], signal, chunk)
-            signal = membranes
-        trace.append((layer, spikes, membranes))
+    layers = [_Layer(layer, parameters, inputs.shape[0], network["bptt_steps"]) for layer in network["layers"]]
+    sources = cases.sources(network)
+    for t in range(inputs.shape[1]):
+        for l, layer in enumerate(layers):
+            # A later layer has not had its turn: what it sends arrives in the next step.
+            received = [inputs[:, t] if s is None else layers[s].output(t - (s > l), t) for s in sources[l]]
+            layer.step(torch.cat(received, 1))
+    regulariser, trace = 0.0, []
+    for layer in layers:
+        spikes = torch.stack(layer.spikes, 1) if layer.layer["neuron"] in MODELS else None
+        membranes = torch.stack(layer.potentials, 1)
+        if spikes is not None:
+            regulariser = regulariser + rate_regulariser(layer.layer, spikes)
+        trace.append((layer.layer, spikes, membranes))
     loss = network["loss"]
     per_sample = count_loss(loss, spikes, labels) if spikes is not None else membrane_loss(loss, membranes, labels)
     return per_sample.mean() + regulariser, trace

@@ -175,6 +175,35 @@ def test_truncation_with_every_loss(reference_tool, tmp_path, over):
     check(reference_tool, tmp_path, cases.network(layers, steps=15, channels=10, loss={"over": over}, bptt_steps=4))
 
 
+FEEDBACK = (  # of three layers that spike: their inputs
+    (["data", "layer2"], ["layer1"], ["layer2"]),
+    (["layer3", "data"], ["layer1"], ["layer2"]),
+    (["data", "layer2", "layer3"], ["layer3", "layer1", "data"], ["layer1", "layer2"]),
+    (["layer2"], ["data", "layer3"], ["layer1"]),
+)
+
+
+@pytest.mark.parametrize("recurrent", (False, True), ids=("feedback", "and-recurrent"))
+@pytest.mark.parametrize("neuron", cases.HELD)
+@pytest.mark.parametrize("inputs", FEEDBACK, ids=range(len(FEEDBACK)))
+def test_feedback(reference_tool, tmp_path, inputs, neuron, recurrent):
+    layers = [
+        {**HIDDEN, "size": size, "inputs": of_layer, "reset": RESETS[i % 2], "neuron": neuron, "recurrent": recurrent and i != 1,
+         "learn": ["threshold"] if i == 1 else []}
+        for i, (size, of_layer) in enumerate(zip((25, 19, 12), inputs, strict=True))
+    ]  # fmt: skip
+    description = cases.network([*layers, {"neuron": "li", "size": 6}], steps=20, channels=15)
+    check(reference_tool, tmp_path, description, samples=3)
+
+
+@pytest.mark.parametrize("steps", (1, 2, 30))
+@pytest.mark.parametrize("reset_gradient", (False, True), ids=("detached", "full"))
+def test_feedback_from_the_output_layer(reference_tool, tmp_path, steps, reset_gradient):
+    hidden = {**HIDDEN, "size": 20, "inputs": ["data", "layer2"], "reset_gradient": reset_gradient}
+    description = cases.network([hidden, {**HIDDEN, "size": 5}], steps=steps, channels=10, loss=COUNT_LOSSES[0])
+    check(reference_tool, tmp_path, description)
+
+
 def test_recurrent_output_layer(reference_tool, tmp_path):
     layers = [{**HIDDEN, "size": 20}, {**HIDDEN, "size": 5, "recurrent": True}]
     check(reference_tool, tmp_path, cases.network(layers, steps=15, channels=10, loss=COUNT_LOSSES[0]))
