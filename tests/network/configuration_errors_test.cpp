@@ -326,6 +326,13 @@ TEST(ConfigurationErrors, FeedbackJoinsLayersThatSpikeAndSendAllAtOnce) {
   EXPECT_CONTAINS(with({"layers.a.inputs=[\"data\", \"b\"]", "layers.a.spike_budget=2"}),
                   "layers.a.spike_budget changes");
   EXPECT_CONTAINS(with({"layers.a.inputs=[\"data\", \"b\"]", "layers.b.dropout=0.5"}), "the same dropout");
+  const std::vector<std::string> in_chunks{"layers.a.inputs=[\"data\", \"b\"]", "training.bptt_steps=8"};
+  EXPECT_CONTAINS(with(in_chunks),
+                  "across which feedback (layers.a.inputs names b, a later layer) is not carried: set it to 0");
+  EXPECT_CONTAINS(with({"layers.a.inputs=[\"b\"]", "layers.b.inputs=[\"data\"]", "layers.out.inputs=[\"a\"]",
+                        "training.bptt_steps=8"}),
+                  "layers.a.inputs names b");
+  EXPECT_EQ(with({"layers.a.inputs=[\"data\", \"b\"]", "training.bptt_steps=9"}), "");
 }
 
 TEST(ConfigurationErrors, RatesAreInOrder) {
