@@ -24,7 +24,7 @@ struct StepScratch {
   AlignedBuffer<std::uint8_t> codes;    // samples * width: the entries of a step
   AlignedBuffer<float> membranes;       // likewise
   AlignedBuffer<float> spike_gradient;  // samples * width
-  AlignedBuffer<float> returned;        // likewise: what comes back of spikes that dropout may have left out
+  std::vector<AddedParts> added;        // what comes back to the layer at a step, from each that it sends to
   SpikeLists lists;                     // spikes, or going back the active set, of all tiles at step `listed`
   SpikeLists sent;                      // what of these spikes reaches other layers, where it is not all of them
   SpikeLists nothing;                   // empty lists

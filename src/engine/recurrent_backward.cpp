@@ -52,6 +52,7 @@ class DeltaWalk {
     for (int step = steps_ - 1; step >= 0; --step) {
       for (std::size_t m = turns_.size(); m-- > 0;) {
         Turn& turn = turns_[m];
+        add_parts(turn, step);
         for (std::size_t i = 0; i < turn.tiles.size(); ++i) retreat(turn, i, step);
         if (step == 0 && m == 0) return;
         for (const LoopLink& link : turn.member.links) send_back(turn, link, step);
@@ -61,6 +62,11 @@ class DeltaWalk {
   }
 
  private:
+  /// What came back from one of the loop's layers, by the layer's list of the step.
+  struct Returned {
+    const float* sums;
+    bool passed;  // only of what dropout let go out
+  };
   /// One layer on its way.
   struct Turn {
     LayerState& layer;
@@ -69,6 +75,7 @@ class DeltaWalk {
     const std::vector<int>& tiles;
     StepScratch& scratch;
     int width;
+    std::vector<Returned> returned = {};  // at the step at hand
   };
 
   StepExchange& exchange(const LoopLink& link) { return (*cohort_.exchanges)[link.exchange]; }
@@ -80,7 +87,6 @@ class DeltaWalk {
     own.state.reserve_discard(floats);
     std::fill_n(own.state.data(), floats, 0.0f);
     own.spike_gradient.reserve_discard(samples_ * layer.width());
-    own.returned.reserve_discard(layer.width());
     own.lists.offsets.assign(samples_ + 1, 0);
     own.lists.ids.clear();
     own.listed = steps_;
@@ -131,43 +137,42 @@ class DeltaWalk {
                                   cohort_.scratch->spike_masks.data(), cohort_.scratch->drives.data());
   }
 
-  /// dLoss/ds of a sample's active entries in a tile, from above and from the loop; returns where the next go.
-  float* gather(Turn& turn, int tile, std::size_t s, int step, const float* from_above, std::size_t active,
-                float* gradient) {
-    const auto first_neuron = static_cast<std::uint32_t>(tile * turn.width);
-    const float* before = from_above;
-    for (const LoopReceiver& receiver : turn.member.receivers) {
+  /// Adds up what comes back to a layer from the loop at a step, for all of its tiles.
+  void add_parts(Turn& turn, int step) {
+    turn.returned.clear();
+    for (std::size_t r = 0; r < turn.member.receivers.size(); ++r) {
+      const LoopReceiver& receiver = turn.member.receivers[r];
       const Turn& to = turns_[receiver.member];
       const LoopLink& link = to.member.links[receiver.link];
       if (step + link.lag >= steps_) continue;
-      const auto add_parts = [&](const float* addend, float* out) {
-        gather_gradients(exchange(link), step, to.layer.tiles(), active_of(turn, step), s, first_neuron, addend, active,
-                         out);
-      };
-      if (link.own || !turn.layer.outgoing.drops()) {
-        add_parts(before, gradient);
-      } else {
-        float* returned = turn.scratch.returned.data();
-        std::fill_n(returned, active, 0.0f);
-        add_parts(returned, returned);
-        add_passed(turn, s, step, first_neuron, before, returned, active, gradient);
-      }
-      before = gradient;
+      std::vector<AddedParts>& added = turn.scratch.added;
+      if (added.size() <= r) added.resize(r + 1);
+      added[r].add(exchange(link), step, to.layer.tiles(), active_of(turn, step).ids.size());
+      turn.returned.push_back({added[r].data(), !link.own && turn.layer.outgoing.drops()});
     }
-    if (before == from_above) std::copy_n(from_above, active, gradient);
+  }
+
+  /// dLoss/ds of a sample's active entries in a tile, from above and from the loop; returns where the next go.
+  float* gather(Turn& turn, int tile, std::size_t s, int step, const float* from_above, std::size_t active,
+                float* gradient) {
+    std::copy_n(from_above, active, gradient);
+    if (turn.returned.empty()) return gradient + active;
+    const SpikeLists& list = active_of(turn, step);
+    const std::size_t first = first_event(list, s, static_cast<std::uint32_t>(tile * turn.width));
+    for (const Returned& returned : turn.returned) {
+      for (std::size_t a = 0; a < active; ++a) {
+        gradient[a] += returned.passed ? passed(turn, s, step, list.ids[first + a], returned.sums[first + a])
+                                       : returned.sums[first + a];
+      }
+    }
     return gradient + active;
   }
 
-  /// Adds what came back of entries, as far as dropout had let them go out.
-  void add_passed(Turn& turn, std::size_t s, int step, std::uint32_t first_neuron, const float* before,
-                  const float* returned, std::size_t active, float* gradient) {
+  /// Of what comes back of an entry that dropout may have left out.
+  float passed(const Turn& turn, std::size_t s, int step, std::uint32_t id, float sum) const {
     const Outgoing& outgoing = turn.layer.outgoing;
-    const SpikeLists& list = active_of(turn, step);
-    const auto ids = list.ids.begin();
-    const auto id = std::lower_bound(ids + list.offsets[s], ids + list.offsets[s + 1], first_neuron);
     const int sample = cohort_.samples.first + static_cast<int>(s);
-    for (std::size_t a = 0; a < active; ++a)
-      gradient[a] = before[a] + (outgoing.leaves_out(sample, step, id[a]) ? 0.0f : outgoing.value() * returned[a]);
+    return outgoing.leaves_out(sample, step, id) ? 0.0f : outgoing.value() * sum;
   }
 
   /// The own tiles' parts of what goes back to a layer of the loop.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "core/aligned_buffer.hpp"
 #include "engine/spike_lists.hpp"
@@ -49,20 +50,24 @@ class StepExchange {
 /// The spikes of all tiles at a step, sample by sample: offsets (samples + 1) and ids.
 void list_spikes(const StepExchange& exchange, int step, int tiles, int width, std::size_t samples, SpikeLists& out);
 
-/// dLoss/ds of a tile's `count` active neurons in a sample, whose ids are in the step's lists: what comes from above,
-/// and all tiles' parts, which are added in tile order first. Returns where the next go.
-inline float* gather_gradients(const StepExchange& exchange, int step, int tiles, const SpikeLists& active,
-                               std::size_t sample, std::uint32_t first_neuron, const float* from_above,
-                               std::size_t count, float* gradient) {
-  const auto ids = active.ids.begin();
-  const std::size_t event =
-      std::lower_bound(ids + active.offsets[sample], ids + active.offsets[sample + 1], first_neuron) - ids;
-  for (std::size_t a = 0; a < count; ++a) {
-    float sum = exchange.partials(0, step)[event + a];
-    for (int tile = 1; tile < tiles; ++tile) sum += exchange.partials(tile, step)[event + a];
-    *gradient++ = from_above[a] + sum;
-  }
-  return gradient;
+/// All tiles' parts of dLoss/ds of the active neurons of a step, of which there are `events` in all samples, added in
+/// tile order. Every worker adds all of them for itself: some sixteen neighbours at a time, which are mostly in one
+/// line with its own.
+class AddedParts {
+ public:
+  void add(const StepExchange& exchange, int step, int tiles, std::size_t events);
+  /// In the order of the step's list.
+  const float* data() const { return sums_.data(); }
+
+ private:
+  std::vector<const float*> parts_;
+  AlignedBuffer<float> sums_;
+};
+
+/// Where the neurons of a tile, the first of which is `first_neuron`, start in the list of a sample.
+inline std::size_t first_event(const SpikeLists& lists, std::size_t sample, std::uint32_t first_neuron) {
+  const auto ids = lists.ids.begin();
+  return std::lower_bound(ids + lists.offsets[sample], ids + lists.offsets[sample + 1], first_neuron) - ids;
 }
 
 }  // namespace spikeloom

@@ -91,6 +91,7 @@ class Steps {
     std::vector<int> tiles;
     SpikeLists lists;
     std::vector<float> gradient;
+    AddedParts added;
     std::size_t gathered = 0;
   };
 
@@ -123,13 +124,14 @@ class Steps {
 
   void gather(Worker& own, const SpikeLists& active, int step) {
     float* gradient = own.gradient.data();
+    own.added.add(exchange_, step, tiles_, active.ids.size());
     for (const int tile : own.tiles) {
       const auto first = static_cast<std::uint32_t>(tile * kWidth);
       for (int sample = 0; sample < samples_; ++sample) {
         const int count = counts_[(step % kPatterns * tiles_ + tile) * samples_ + sample];
         if (count == 0) continue;
-        gradient =
-            gather_gradients(exchange_, step, tiles_, active, sample, first, from_above_.data(), count, gradient);
+        const float* sums = own.added.data() + first_event(active, sample, first);
+        for (int i = 0; i < count; ++i) *gradient++ = from_above_[i] + sums[i];
       }
     }
     own.gathered = gradient - own.gradient.data();
